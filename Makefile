@@ -1,0 +1,85 @@
+# The everyday commands. CMake does the building (CMakePresets.json); this file saves typing, and
+# has tools/setup install what is missing first, so that each command works on a bare Debian 12.
+
+JOBS ?= $(shell nproc)
+ONLY ?=
+SECONDS ?= 30
+
+CONFIGURE = cmake --preset
+BUILD = cmake --build --parallel $(JOBS) --preset
+TEST = ctest --parallel $(JOBS) --preset
+SOURCES = find src tests bench fuzz -name '*.h' -o -name '*.cc'
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build test check lint format bench fuzz torture asan tsan dist clean
+
+help: ## List these commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo "  JOBS=n sets how many things run at a time (default: one per core)."
+
+setup: ## Install all that is missing from the distribution's packages
+	@tools/setup all
+
+build: ## Build the release binary at build/millrace
+	@tools/setup build
+	@$(CONFIGURE) release >/dev/null
+	$(BUILD) release --target millrace
+	@ln -sfn release/millrace build/millrace
+
+test: ## Run all tests, the long suites at small scale; installs what they need
+	@tools/setup build test
+	@$(CONFIGURE) release >/dev/null
+	$(BUILD) release
+	$(TEST) release
+
+check: lint ## Before a commit: lint, clang build with thread-safety analysis, fast tests
+	@tools/setup test
+	$(BUILD) clang
+	$(TEST) clang -L unit
+
+lint: ## Only the static part of check: format, style, layers, headers alone, clang-tidy
+	@tools/setup build check
+	@$(SOURCES) 2>/dev/null | xargs clang-format-19 --dry-run -Werror
+	@python3 tools/check_style.py
+	@python3 tools/check_layers.py
+	@$(CONFIGURE) clang >/dev/null
+	$(BUILD) clang --target check_headers
+	python3 tools/tidy build/clang $(JOBS)
+
+format: ## Rewrite the C++ sources in our format
+	@tools/setup check
+	@$(SOURCES) 2>/dev/null | xargs clang-format-19 -i
+
+bench: ## Run the benchmarks and print the table; ONLY=name runs one
+	@tools/setup build test bench
+	@$(CONFIGURE) release >/dev/null
+	$(BUILD) release
+	tools/bench "$(ONLY)"
+
+fuzz: ## Run each fuzzer for SECONDS=30; ONLY=name runs one
+	@tools/setup build check
+	@$(CONFIGURE) fuzz >/dev/null
+	$(BUILD) fuzz
+	tools/fuzz $(SECONDS) $(JOBS) "$(ONLY)"
+
+torture: ## Run the long suites at full scale; appends to build/torture/results.jsonl
+	@tools/setup build test
+	@$(CONFIGURE) release >/dev/null
+	$(BUILD) release
+	@mkdir -p build/torture
+	MILLRACE_SCALE=full MILLRACE_TORTURE_RESULTS=$(CURDIR)/build/torture/results.jsonl \
+	  $(TEST) release -L torture --timeout 86400
+
+asan: ## Run the unit tests under the address and undefined-behaviour sanitizers
+tsan: ## Run the unit tests under the thread sanitizer
+asan tsan:
+	@tools/setup build test check
+	@$(CONFIGURE) $@ >/dev/null
+	$(BUILD) $@
+	$(TEST) $@ -L unit
+
+dist: build ## Write a relocatable tarball to build/dist
+	tools/dist
+
+clean: ## Remove all that was built
+	rm -rf build

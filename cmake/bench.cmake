@@ -1,0 +1,16 @@
+# bench/<name>_bench.cc are programs, which tools/bench runs; the other .cc files of the folder are
+# what they share.
+millrace_require(benchmark libbenchmark-dev)
+file(GLOB benches CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/bench/*_bench.cc")
+file(GLOB shared CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/bench/*.cc")
+list(REMOVE_ITEM shared ${benches})
+
+add_library(bench_shared STATIC ${shared})
+target_link_libraries(bench_shared PUBLIC ${MILLRACE_TOP_LAYER} test_servers CLI11::CLI11
+                                          nlohmann_json::nlohmann_json)
+millrace_precompile(bench_shared <CLI/CLI.hpp> <nlohmann/json.hpp>)
+foreach(bench IN LISTS benches)
+  cmake_path(GET bench STEM name)
+  add_executable(${name} ${bench})
+  target_link_libraries(${name} PRIVATE bench_shared benchmark::benchmark)
+endforeach()

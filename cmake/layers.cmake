@@ -1,0 +1,48 @@
+# One static library per layer of src/, linked as cmake/layers.txt allows.
+
+# The layers that <layer> may use, by cmake/layers.txt.
+function(millrace_layers_below layer result)
+  file(STRINGS "${CMAKE_SOURCE_DIR}/cmake/layers.txt" line REGEX "^${layer}:")
+  if(NOT line)
+    message(FATAL_ERROR "Layer ${layer} is not in cmake/layers.txt")
+  endif()
+  string(REGEX REPLACE "^[^:]*:" "" below "${line}")
+  separate_arguments(below)
+  set(${result} "${below}" PARENT_SCOPE)
+endfunction()
+set_property(DIRECTORY APPEND PROPERTY
+             CMAKE_CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/cmake/layers.txt")
+
+# millrace_layer(<name> LINKS <libraries> [PRECOMPILE <headers>]): the library millrace_<name> from
+# src/<name>/**.cc.
+# Calls go lowest layer first. A layer that has no source yet is skipped.
+function(millrace_layer name)
+  cmake_parse_arguments(ARG "" "" "LINKS;PRECOMPILE" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/${name}/*.cc")
+  millrace_leave_out(sources)
+  if(NOT sources)
+    return()
+  endif()
+  add_library(millrace_${name} STATIC ${sources})
+  target_include_directories(millrace_${name} PUBLIC "${CMAKE_SOURCE_DIR}/src")
+  target_compile_options(millrace_${name} PRIVATE -Wconversion -Wno-sign-conversion)
+  target_link_libraries(millrace_${name} PUBLIC millrace_flags millrace_version ${ARG_LINKS})
+  millrace_precompile(millrace_${name} ${ARG_PRECOMPILE})
+  millrace_layers_below(${name} below)
+  foreach(layer IN LISTS below)
+    if(TARGET millrace_${layer})
+      target_link_libraries(millrace_${name} PUBLIC millrace_${layer})
+    endif()
+  endforeach()
+  # Calls come in order, so the last one is the top of the house so far.
+  set(MILLRACE_TOP_LAYER millrace_${name} PARENT_SCOPE)
+endfunction()
+
+# The program itself: src/main.cc, at <binary dir>/millrace.
+function(millrace_program)
+  file(GLOB main CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/main.cc")
+  if(main)
+    add_executable(millrace ${main})
+    target_link_libraries(millrace PRIVATE ${MILLRACE_TOP_LAYER})
+  endif()
+endfunction()

@@ -1,0 +1,78 @@
+# Tests mirror src/: tests/<layer>/**_test.cc become <layer>_tests (ctest label "unit"), and
+# **_torture_test.cc become <layer>_torture (label "torture"), which scale with MILLRACE_SCALE.
+# Other .cc files of the folder, as contract suites, are linked into both. tests/tools holds Python
+# tests of tools/.
+millrace_require(GTest "libgtest-dev libgmock-dev")
+millrace_require(rapidcheck librapidcheck-dev)
+
+# In a release build the code under test is optimised, the tests themselves are not: they compile in
+# half the time, and none of them is where time is spent.
+function(millrace_compile_tests target)
+  target_compile_options(${target} PRIVATE -O0 -U_FORTIFY_SOURCE)
+endfunction()
+
+# millrace_test(<executable> <label> <libraries and sources>)
+function(millrace_test name label libraries)
+  add_executable(${name} ${ARGN})
+  target_link_libraries(${name} PRIVATE ${libraries} GTest::gtest_main)
+  millrace_precompile(${name} <gtest/gtest.h>)
+  millrace_compile_tests(${name})
+  add_test(NAME ${name} COMMAND ${name})
+  set(environment "MILLRACE_SOURCE_DIR=${CMAKE_SOURCE_DIR}")
+  if(TARGET millrace)
+    list(APPEND environment "MILLRACE_BIN=$<TARGET_FILE:millrace>")  # For tests of the program.
+  endif()
+  set_tests_properties(${name} PROPERTIES LABELS ${label} ENVIRONMENT "${environment}")
+  if(label STREQUAL "torture")
+    set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)  # They want the machine to themselves.
+  endif()
+endfunction()
+
+# millrace_test_folder(<folder>): the programs of one folder of tests/.
+function(millrace_test_folder folder)
+  cmake_path(GET folder FILENAME layer)
+  file(GLOB_RECURSE shared CONFIGURE_DEPENDS "${folder}/*.cc")
+  millrace_leave_out(shared)
+  set(torture ${shared})
+  set(unit ${shared})
+  list(FILTER torture INCLUDE REGEX "_torture_test\\.cc$")
+  list(FILTER unit INCLUDE REGEX "_test\\.cc$")
+  list(REMOVE_ITEM unit ${torture})
+  list(REMOVE_ITEM shared ${unit} ${torture})
+
+  # A folder that is no layer, as tests of the whole program, gets all layers.
+  set(libraries ${MILLRACE_TOP_LAYER})
+  if(TARGET millrace_${layer})
+    set(libraries millrace_${layer})
+  endif()
+  list(APPEND libraries test_servers GTest::gmock rapidcheck rapidcheck_gtest)
+
+  if(shared)
+    # Objects and not an archive: the linker would drop suites that only register themselves.
+    add_library(${layer}_shared_tests OBJECT ${shared})
+    target_link_libraries(${layer}_shared_tests PUBLIC ${libraries})
+    millrace_precompile(${layer}_shared_tests <gtest/gtest.h>)
+    millrace_compile_tests(${layer}_shared_tests)
+    list(APPEND libraries ${layer}_shared_tests)
+  endif()
+  if(unit)
+    millrace_test(${layer}_tests unit "${libraries}" ${unit})
+  endif()
+  if(torture)
+    millrace_test(${layer}_torture torture "${libraries}" ${torture})
+  endif()
+endfunction()
+
+file(GLOB folders CONFIGURE_DEPENDS LIST_DIRECTORIES true "${CMAKE_SOURCE_DIR}/tests/*")
+foreach(folder IN LISTS folders)
+  if(IS_DIRECTORY "${folder}" AND NOT folder MATCHES "/(servers|tools)$")
+    millrace_test_folder("${folder}")
+  endif()
+endforeach()
+
+file(GLOB python_tests CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/tests/tools/*_test.py")
+foreach(test IN LISTS python_tests)
+  cmake_path(GET test STEM name)
+  add_test(NAME tools_${name} COMMAND Python3::Interpreter "${test}")
+  set_tests_properties(tools_${name} PROPERTIES LABELS unit)
+endforeach()
