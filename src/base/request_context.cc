@@ -1,0 +1,39 @@
+#include "base/request_context.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+namespace millrace {
+
+RequestContext RequestContext::background() { return {TimePoint::max(), "millrace"}; }
+
+RequestContext::RequestContext(TimePoint deadline, std::string principal)
+    : deadline_(deadline),
+      principal_(std::make_shared<const std::string>(std::move(principal))),
+      cancellation_(std::make_shared<Cancellation>()) {
+  assert(!principal_->empty());
+}
+
+RequestContext RequestContext::with_deadline(TimePoint deadline) const {
+  RequestContext context = *this;
+  context.deadline_ = std::min(deadline_, deadline);
+  return context;
+}
+
+RequestContext RequestContext::with_cancellation(std::shared_ptr<Cancellation> cancellation) const {
+  assert(cancellation != nullptr);
+  RequestContext context = *this;
+  context.cancellation_ = std::move(cancellation);
+  return context;
+}
+
+Status RequestContext::check(const Clock& clock) const {
+  if (cancellation_->requested()) return {StatusCode::kCancelled, "the request was cancelled"};
+  if (has_deadline() && clock.now() >= deadline_) {
+    return {StatusCode::kDeadlineExceeded, "the request's deadline has passed"};
+  }
+  return {};
+}
+
+}  // namespace millrace

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/cancellation.h"
+#include "base/clock.h"
+#include "base/status.h"
+
+namespace millrace {
+
+// Until when, on whose behalf, and whether still. First parameter of every call that can wait.
+// Cheap to copy; a copy shares the cancellation. Thread-compatible.
+class RequestContext {
+ public:
+  // No deadline, nobody to cancel it, the process itself as principal: for start-up and tests.
+  static RequestContext background();
+
+  RequestContext(TimePoint deadline, std::string principal);
+
+  TimePoint deadline() const { return deadline_; }
+  bool has_deadline() const { return deadline_ != TimePoint::max(); }
+  // Who asks: a user, a job, or "millrace" for the process itself. Never empty.
+  const std::string& principal() const { return *principal_; }
+  Cancellation& cancellation() const { return *cancellation_; }
+  const std::shared_ptr<Cancellation>& shared_cancellation() const { return cancellation_; }
+  // Which try of the same request this is, from 0. A store sends every later one on a connection of
+  // its own: the old one may be what is slow or broken.
+  std::uint32_t attempt() const { return attempt_; }
+
+  // The same request with a deadline no later than `deadline`.
+  RequestContext with_deadline(TimePoint deadline) const;
+  // A part of the request that can be called off alone. Cancelling the parent does not reach it by
+  // itself: whoever makes the child forwards the parent's cancellation.
+  RequestContext with_cancellation(std::shared_ptr<Cancellation> cancellation) const;
+  RequestContext with_attempt(std::uint32_t attempt) const {
+    RequestContext context = *this;
+    context.attempt_ = attempt;
+    return context;
+  }
+
+  // kCancelled or kDeadlineExceeded when the request should stop, success otherwise.
+  Status check(const Clock& clock) const;
+
+ private:
+  TimePoint deadline_;
+  std::shared_ptr<const std::string> principal_;
+  std::shared_ptr<Cancellation> cancellation_;
+  std::uint32_t attempt_ = 0;
+};
+
+}  // namespace millrace
