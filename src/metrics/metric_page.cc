@@ -1,0 +1,43 @@
+#include "metrics/metric_page.h"
+
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "metrics/metric_table.h"
+
+namespace millrace {
+
+std::string render_metric_page() {
+  std::string page =
+      "# Metrics\n\n"
+      "<!-- Rendered from src/metrics/metric_table.cc. After a change there:\n"
+      "     MILLRACE_UPDATE_DOCS=1 ctest -R metrics_tests -->\n\n"
+      "In Prometheus' text format. The values of every label are fixed, so the number of series is "
+      "bounded.\n\n"
+      "| name | type | unit | labels | meaning |\n|---|---|---|---|---|\n";
+  for (const MetricSpec& spec : metric_table()) {
+    std::string labels;
+    for (const MetricLabel& label : spec.labels) {
+      fmt::format_to(std::back_inserter(labels), "{}`{}`", labels.empty() ? "" : ", ", label.name);
+    }
+    fmt::format_to(std::back_inserter(page), "| `{}` | {} | {} | {} | {} |\n", spec.name,
+                   metric_type_name(spec.type), metric_unit_name(spec.unit), labels, spec.help);
+  }
+  page += "\n## Label values\n\n";
+  for (const MetricSpec& spec : metric_table()) {
+    for (const MetricLabel& label : spec.labels) {
+      const std::string head = fmt::format("- `{}`: ", label.name);
+      if (page.find(head) != std::string::npos) continue;
+      page += head + fmt::format("{}\n", fmt::join(label.values, ", "));
+    }
+  }
+  page += "\n## Histogram buckets\n\n";
+  for (const MetricUnit unit : {MetricUnit::kSeconds, MetricUnit::kBytes}) {
+    fmt::format_to(std::back_inserter(page), "- {}: {:g}\n", metric_unit_name(unit),
+                   fmt::join(metric_buckets(unit), ", "));
+  }
+  return page;
+}
+
+}  // namespace millrace

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace millrace {
+
+enum class MetricType : std::uint8_t { kCounter, kGauge, kHistogram };
+enum class MetricUnit : std::uint8_t { kCount, kBytes, kSeconds };
+
+// Every metric of Millrace. A new one is a line here and a row in metric_table.cc; docs/metrics.md
+// is rendered from the table and a test compares the two.
+enum class MetricId : std::uint8_t {
+  kStoreOperations,
+  kStoreBytes,
+  kStoreLatency,
+  kStoreReadBytes,
+  kStoreInFlight,
+  kStoreRetries,
+  kStoreRetryTokens,
+  kStoreRetriesRefused,
+  kStoreThrottles,
+  kStoreHedgesStarted,
+  kStoreHedgesWon,
+};
+
+// A label and all the values that it can take. Values are fixed, so the number of series is too: no
+// key, user or host name can ever become a label.
+struct MetricLabel {
+  std::string_view name;
+  std::span<const std::string_view> values;
+};
+
+struct MetricSpec {
+  MetricId id;
+  std::string_view name;
+  MetricType type;
+  MetricUnit unit;
+  std::string_view help;  // One sentence.
+  std::span<const MetricLabel> labels;
+
+  // The product of the labels' values.
+  std::size_t series_count() const;
+};
+
+// In the order of MetricId.
+std::span<const MetricSpec> metric_table();
+const MetricSpec& metric_spec(MetricId id);
+
+// The upper bounds of a histogram's buckets, ascending; one more bucket holds what lies above.
+// Seconds for kSeconds.
+std::span<const double> metric_buckets(MetricUnit unit);
+
+// Directions of the label `direction`.
+enum class MetricDirection : std::uint8_t { kRead, kWritten };
+
+std::string_view metric_type_name(MetricType type);
+std::string_view metric_unit_name(MetricUnit unit);
+
+}  // namespace millrace
