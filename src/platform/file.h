@@ -1,0 +1,74 @@
+#pragma once
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "base/bytes.h"
+#include "base/status.h"
+
+namespace millrace {
+
+// An open descriptor of the operating system, and the path for its messages.
+//
+// Lifecycle: opened or adopted, closed by the destructor. Move-only. Failures carry the codes of
+// platform/file_error.h and name the path. read_at and write_at may be called from several threads
+// at once; everything else needs one thread at a time.
+class File {
+ public:
+  File() = default;
+  // Takes `flags` of open(2); O_CLOEXEC is always added. A relative path starts at `directory`.
+  static Result<File> open(std::string path, int flags, mode_t mode = 0666,
+                           int directory = AT_FDCWD);
+  // Takes over an open descriptor.
+  static File adopt(int descriptor, std::string path);
+
+  File(File&& other) noexcept;
+  File& operator=(File&& other) noexcept;
+  ~File();
+
+  bool is_open() const { return descriptor_ >= 0; }
+  int descriptor() const { return descriptor_; }
+  const std::string& path() const { return path_; }
+
+  // Fills `into` from `offset`. Returns how much there was: less than asked for only at the end of
+  // the file.
+  Result<std::size_t> read_at(std::uint64_t offset, MutableByteView into) const;
+  // Writes all bytes. After a failure any part of them may be in the file.
+  Status write_at(std::uint64_t offset, ByteView from) const;
+
+  Result<struct stat> stat() const;
+  Result<std::uint64_t> size() const;
+  Status truncate(std::uint64_t size) const;
+
+  // fsync. After a failure the kernel may have dropped the unwritten pages and a second sync would
+  // lie: the caller writes the bytes anew, elsewhere, or gives up.
+  Status sync() const;
+  // fdatasync: content and size, without times and ownership.
+  Status data_sync() const;
+
+  void close();
+
+ private:
+  File(int descriptor, std::string path) : descriptor_(descriptor), path_(std::move(path)) {}
+
+  int descriptor_ = -1;
+  std::string path_;
+};
+
+// Makes the names in a directory durable.
+Status sync_directory(const std::string& path);
+
+// Replaces the file at `path`, or creates it, with exactly these bytes: other processes, and
+// whoever looks after a power loss, see the old content or the new one. Durable on success; on
+// failure the old file is untouched and no temporary file is left.
+Status write_file_atomically(const std::string& path, ByteView bytes, mode_t mode = 0666);
+
+// All bytes of a file of at most `bytes_max`; kResourceExhausted when it is larger.
+Result<std::string> read_file(const std::string& path, std::uint64_t bytes_max = 16 * kMiB);
+
+}  // namespace millrace

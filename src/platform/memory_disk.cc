@@ -1,0 +1,281 @@
+#include "platform/memory_disk.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <ranges>
+
+#include "base/mutex.h"
+#include "platform/file_error.h"
+#include "platform/memory_disk_node.h"
+#include "platform/path.h"
+
+namespace millrace {
+namespace {
+
+using NodePtr = std::shared_ptr<MemoryNode>;
+
+std::vector<std::string> components_of(std::string_view path) {
+  std::vector<std::string> components;
+  for (const auto part : std::views::split(path, '/')) {
+    const std::string_view name(part.begin(), part.end());
+    if (!name.empty() && name != ".") components.emplace_back(name);
+  }
+  return components;
+}
+
+}  // namespace
+
+struct MemoryDisk::State {
+  explicit State(std::uint64_t total) : total_bytes(total) {}
+
+  const std::uint64_t total_bytes;
+
+  mutable Mutex mutex;
+  NodePtr root MR_GUARDED_BY(mutex) = std::make_shared<MemoryNode>(true);
+  UnsyncedNames unsynced_names MR_GUARDED_BY(mutex);
+  // Rises with every power loss, so that files opened before it can tell.
+  std::uint64_t boot MR_GUARDED_BY(mutex) = 0;
+  // Files that are open but have no name still take space.
+  std::vector<std::weak_ptr<MemoryNode>> files MR_GUARDED_BY(mutex);
+
+  Result<NodePtr> find(const std::string& path, std::string_view action) const MR_REQUIRES(mutex) {
+    NodePtr node = root;
+    for (const std::string& name : components_of(path)) {
+      if (!node->is_directory) return failure(file_error(ENOTDIR, action, path));
+      const auto entry = node->entries.find(name);
+      if (entry == node->entries.end()) return failure(file_error(ENOENT, action, path));
+      node = entry->second;
+    }
+    return node;
+  }
+
+  Result<NodePtr> find_directory(const std::string& path, std::string_view action) const
+      MR_REQUIRES(mutex) {
+    MR_ASSIGN_OR_RETURN(NodePtr node, find(path, action));
+    if (!node->is_directory) return failure(file_error(ENOTDIR, action, path));
+    return node;
+  }
+
+  std::uint64_t used_bytes() MR_REQUIRES(mutex) {
+    std::erase_if(files, [](const auto& file) { return file.expired(); });
+    std::uint64_t total = 0;
+    for (const auto& file : files) {
+      if (const NodePtr node = file.lock()) total += node->content.size();
+    }
+    return total;
+  }
+
+  Status check_growth(const MemoryNode& node, std::uint64_t size, const std::string& path)
+      MR_REQUIRES(mutex) {
+    if (size <= node.content.size()) return {};
+    const std::uint64_t growth = size - node.content.size();
+    const std::uint64_t used = used_bytes();
+    return used <= total_bytes && growth <= total_bytes - used ? Status()
+                                                               : file_error(ENOSPC, "write", path);
+  }
+};
+
+class MemoryDisk::OpenFile final : public DiskFile {
+ public:
+  OpenFile(State& state, NodePtr node, std::string path, bool writable, std::uint64_t boot)
+      : state_(state),
+        node_(std::move(node)),
+        path_(std::move(path)),
+        writable_(writable),
+        boot_(boot) {}
+
+  Result<std::size_t> read_at(std::uint64_t offset, MutableByteView into) override {
+    MutexLock lock(state_.mutex);
+    MR_RETURN_IF_ERROR(check_powered("read"));
+    const std::string& content = node_->content;
+    if (offset >= content.size()) return 0;
+    const std::size_t count = std::min<std::uint64_t>(into.size(), content.size() - offset);
+    std::ranges::copy_n(as_bytes(content).begin() + static_cast<std::ptrdiff_t>(offset),
+                        static_cast<std::ptrdiff_t>(count), into.begin());
+    return count;
+  }
+
+  Status write_at(std::uint64_t offset, ByteView from) override {
+    MutexLock lock(state_.mutex);
+    MR_RETURN_IF_ERROR(check_writable("write"));
+    if (offset > UINT64_MAX - from.size()) return file_error(EFBIG, "write", path_);
+    MR_RETURN_IF_ERROR(state_.check_growth(*node_, offset + from.size(), path_));
+    node_->write(offset, from);
+    return {};
+  }
+
+  Status sync() override {
+    MutexLock lock(state_.mutex);
+    MR_RETURN_IF_ERROR(check_powered("sync"));
+    node_->sync();
+    return {};
+  }
+
+  Status truncate(std::uint64_t size) override {
+    MutexLock lock(state_.mutex);
+    MR_RETURN_IF_ERROR(check_writable("truncate"));
+    MR_RETURN_IF_ERROR(state_.check_growth(*node_, size, path_));
+    node_->truncate(size);
+    return {};
+  }
+
+  Result<std::uint64_t> size() override {
+    MutexLock lock(state_.mutex);
+    MR_RETURN_IF_ERROR(check_powered("stat"));
+    return node_->content.size();
+  }
+
+  std::optional<int> descriptor() const override { return std::nullopt; }
+  const std::string& path() const override { return path_; }
+
+ private:
+  Status check_powered(std::string_view action) const MR_REQUIRES(state_.mutex) {
+    return boot_ == state_.boot ? Status() : file_error(EIO, action, path_);
+  }
+  Status check_writable(std::string_view action) const MR_REQUIRES(state_.mutex) {
+    return writable_ ? check_powered(action) : file_error(EBADF, action, path_);
+  }
+
+  // Constant after construction; the node's inside is guarded by state_.mutex.
+  State& state_;
+  const NodePtr node_;
+  const std::string path_;
+  const bool writable_;
+  const std::uint64_t boot_;
+};
+
+MemoryDisk::MemoryDisk(std::uint64_t total_bytes) : state_(std::make_unique<State>(total_bytes)) {}
+MemoryDisk::~MemoryDisk() = default;
+
+Result<std::unique_ptr<DiskFile>> MemoryDisk::open(const std::string& path, OpenMode mode) {
+  State& state = *state_;
+  MutexLock lock(state.mutex);
+  const bool creates = mode == OpenMode::kCreate || mode == OpenMode::kCreateNew;
+  Result<NodePtr> node = state.find(path, "open");
+  if (node && mode == OpenMode::kCreateNew) return failure(file_error(EEXIST, "open", path));
+  if (node && (*node)->is_directory) return failure(file_error(EISDIR, "open", path));
+  if (!node) {
+    if (!creates || node.error().code() != StatusCode::kNotFound) return failure(node.error());
+    MR_ASSIGN_OR_RETURN(NodePtr parent,
+                        state.find_directory(std::string(parent_path(path)), "open"));
+    node = std::make_shared<MemoryNode>(false);
+    (*node)->modified = system_clock().wall_now();
+    state.files.push_back(*node);
+    state.unsynced_names.apply({{std::move(parent), std::string(base_name(path)), *node}});
+  }
+  return std::make_unique<OpenFile>(state, *node, path, mode != OpenMode::kRead, state.boot);
+}
+
+Status MemoryDisk::rename(const std::string& from, const std::string& to, Replace replace) {
+  State& state = *state_;
+  MutexLock lock(state.mutex);
+  MR_ASSIGN_OR_RETURN(const NodePtr node, state.find(from, "rename"));
+  MR_ASSIGN_OR_RETURN(const NodePtr from_parent,
+                      state.find_directory(std::string(parent_path(from)), "rename"));
+  MR_ASSIGN_OR_RETURN(const NodePtr to_parent,
+                      state.find_directory(std::string(parent_path(to)), "rename to"));
+  const std::string to_name(base_name(to));
+  if (const auto target = to_parent->entries.find(to_name); target != to_parent->entries.end()) {
+    if (replace == Replace::kRefused) return file_error(EEXIST, "rename to", to);
+    if (target->second == node) return {};
+    if (target->second->is_directory != node->is_directory) {
+      return file_error(node->is_directory ? ENOTDIR : EISDIR, "rename to", to);
+    }
+    if (!target->second->entries.empty()) return file_error(ENOTEMPTY, "rename to", to);
+  }
+  state.unsynced_names.apply(
+      {{from_parent, std::string(base_name(from)), nullptr}, {to_parent, to_name, node}});
+  return {};
+}
+
+Status MemoryDisk::remove(const std::string& path) {
+  State& state = *state_;
+  MutexLock lock(state.mutex);
+  MR_ASSIGN_OR_RETURN(const NodePtr node, state.find(path, "remove"));
+  if (node == state.root) return file_error(EBUSY, "remove", path);
+  if (!node->entries.empty()) return file_error(ENOTEMPTY, "remove", path);
+  MR_ASSIGN_OR_RETURN(NodePtr parent,
+                      state.find_directory(std::string(parent_path(path)), "remove"));
+  state.unsynced_names.apply({{std::move(parent), std::string(base_name(path)), nullptr}});
+  return {};
+}
+
+Result<std::vector<DirectoryEntry>> MemoryDisk::list(const std::string& path) {
+  State& state = *state_;
+  MutexLock lock(state.mutex);
+  MR_ASSIGN_OR_RETURN(const NodePtr node, state.find_directory(path, "list"));
+  std::vector<DirectoryEntry> entries;
+  for (const auto& [name, child] : node->entries) {
+    entries.push_back({name, child->is_directory ? FileKind::kDirectory : FileKind::kFile});
+  }
+  return entries;
+}
+
+Status MemoryDisk::make_directories(const std::string& path) {
+  State& state = *state_;
+  MutexLock lock(state.mutex);
+  NodePtr node = state.root;
+  for (const std::string& name : components_of(path)) {
+    if (!node->is_directory) return file_error(ENOTDIR, "make directory", path);
+    auto entry = node->entries.find(name);
+    if (entry == node->entries.end()) {
+      state.unsynced_names.apply({{node, name, std::make_shared<MemoryNode>(true)}});
+      entry = node->entries.find(name);
+    }
+    state.unsynced_names.sync(node.get());
+    node = entry->second;
+  }
+  return node->is_directory ? Status() : file_error(ENOTDIR, "make directory", path);
+}
+
+Status MemoryDisk::sync_directory(const std::string& path) {
+  State& state = *state_;
+  MutexLock lock(state.mutex);
+  MR_ASSIGN_OR_RETURN(const NodePtr node, state.find_directory(path, "sync"));
+  state.unsynced_names.sync(node.get());
+  return {};
+}
+
+Result<FileFacts> MemoryDisk::stat(const std::string& path) {
+  State& state = *state_;
+  MutexLock lock(state.mutex);
+  MR_ASSIGN_OR_RETURN(const NodePtr node, state.find(path, "stat"));
+  return FileFacts{.kind = node->is_directory ? FileKind::kDirectory : FileKind::kFile,
+                   .size = node->content.size(),
+                   .allocated_bytes = node->content.size(),
+                   .modified = node->modified};
+}
+
+Result<DiskSpace> MemoryDisk::space(const std::string& path) {
+  State& state = *state_;
+  MutexLock lock(state.mutex);
+  if (Result<NodePtr> node = state.find(path, "ask for the free space of"); !node) {
+    return failure(node.error());
+  }
+  const std::uint64_t used = state.used_bytes();
+  return DiskSpace{.total_bytes = state.total_bytes,
+                   .free_bytes = state.total_bytes - std::min(used, state.total_bytes)};
+}
+
+void MemoryDisk::simulate_power_loss(std::uint64_t seed) {
+  State& state = *state_;
+  MutexLock lock(state.mutex);
+  std::mt19937_64 random(seed);
+  ++state.boot;
+  state.unsynced_names.lose_power(random);
+  std::vector<NodePtr> directories = {state.root};
+  while (!directories.empty()) {
+    const NodePtr directory = directories.back();
+    directories.pop_back();
+    directory->entries = directory->synced_entries;
+    for (const auto& [name, child] : directory->entries) {
+      if (child->is_directory) {
+        directories.push_back(child);
+      } else {
+        child->lose_power(random);
+      }
+    }
+  }
+}
+
+}  // namespace millrace

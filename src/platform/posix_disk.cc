@@ -1,0 +1,165 @@
+#include "platform/posix_disk.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <string_view>
+
+#include "platform/file.h"
+#include "platform/file_error.h"
+#include "platform/path.h"
+
+namespace millrace {
+namespace {
+
+class PosixDiskFile final : public DiskFile {
+ public:
+  explicit PosixDiskFile(File file) : file_(std::move(file)) {}
+
+  Result<std::size_t> read_at(std::uint64_t offset, MutableByteView into) override {
+    return file_.read_at(offset, into);
+  }
+  Status write_at(std::uint64_t offset, ByteView from) override {
+    return file_.write_at(offset, from);
+  }
+  Status sync() override { return file_.data_sync(); }
+  Status truncate(std::uint64_t size) override { return file_.truncate(size); }
+  Result<std::uint64_t> size() override { return file_.size(); }
+  std::optional<int> descriptor() const override { return file_.descriptor(); }
+  const std::string& path() const override { return file_.path(); }
+
+ private:
+  const File file_;
+};
+
+int open_flags(OpenMode mode) {
+  switch (mode) {
+    case OpenMode::kRead:
+      return O_RDONLY;
+    case OpenMode::kReadWrite:
+      return O_RDWR;
+    case OpenMode::kCreate:
+      return O_RDWR | O_CREAT;
+    case OpenMode::kCreateNew:
+      return O_RDWR | O_CREAT | O_EXCL;
+  }
+  return O_RDONLY;
+}
+
+FileKind kind_of(mode_t mode) {
+  if (S_ISREG(mode)) return FileKind::kFile;
+  return S_ISDIR(mode) ? FileKind::kDirectory : FileKind::kOther;
+}
+
+// The kind of an entry, from readdir where the file system tells, else by asking for it.
+FileKind kind_of(DIR* directory, const dirent& entry) {
+  if (entry.d_type != DT_UNKNOWN) return kind_of(DTTOIF(entry.d_type));
+  struct stat facts{};
+  if (::fstatat(::dirfd(directory), entry.d_name, &facts, AT_SYMLINK_NOFOLLOW) != 0) {
+    return FileKind::kOther;
+  }
+  return kind_of(facts.st_mode);
+}
+
+// RENAME_NOREPLACE is not known to every file system (NFS): a hard link also refuses an existing
+// name, but works for files only.
+Status rename_without_replacing(const std::string& from, const std::string& to) {
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return {};
+  if (errno != EINVAL && errno != ENOSYS) return file_error(errno, "rename to", to);
+  if (::link(from.c_str(), to.c_str()) != 0) return file_error(errno, "rename to", to);
+  return ::unlink(from.c_str()) == 0 ? Status() : file_error(errno, "remove", from);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<DiskFile>> PosixDisk::open(const std::string& path, OpenMode mode) {
+  MR_ASSIGN_OR_RETURN(File file, File::open(path, open_flags(mode)));
+  MR_ASSIGN_OR_RETURN(const struct stat facts, file.stat());
+  // Opening a directory for reading succeeds and fails only at the first read: say it here.
+  if (S_ISDIR(facts.st_mode)) return failure(file_error(EISDIR, "open", path));
+  return std::make_unique<PosixDiskFile>(std::move(file));
+}
+
+Status PosixDisk::rename(const std::string& from, const std::string& to, Replace replace) {
+  if (replace == Replace::kRefused) return rename_without_replacing(from, to);
+  if (::rename(from.c_str(), to.c_str()) == 0) return {};
+  // ENOENT may be about either: name the one that is missing.
+  const int error = errno;
+  const bool source_missing = error == ENOENT && ::access(from.c_str(), F_OK) != 0;
+  return file_error(error, source_missing ? "rename" : "rename to", source_missing ? from : to);
+}
+
+Status PosixDisk::remove(const std::string& path) {
+  return ::remove(path.c_str()) == 0 ? Status() : file_error(errno, "remove", path);
+}
+
+Result<std::vector<DirectoryEntry>> PosixDisk::list(const std::string& path) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(path.c_str()), ::closedir);
+  if (directory == nullptr) return failure(file_error(errno, "list", path));
+  std::vector<DirectoryEntry> entries;
+  for (;;) {
+    errno = 0;
+    const dirent* entry = ::readdir(directory.get());
+    if (entry == nullptr && errno != 0) return failure(file_error(errno, "list", path));
+    if (entry == nullptr) break;
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") {
+      entries.push_back({std::string(name), kind_of(directory.get(), *entry)});
+    }
+  }
+  std::ranges::sort(entries, {}, &DirectoryEntry::name);
+  return entries;
+}
+
+Status PosixDisk::make_directories(const std::string& path) {
+  if (::mkdir(path.c_str(), 0777) != 0) {
+    if (errno == EEXIST) {
+      MR_ASSIGN_OR_RETURN(const File directory, File::open(path, O_PATH | O_DIRECTORY));
+      // Whoever made it may not have synced its name yet, so an existing one is synced as well. A
+      // parent that we may not open was not made by the likes of us.
+      Status status = sync_directory(std::string(parent_path(path)));
+      return status == StatusCode::kPermissionDenied ? Status() : status;
+    }
+    if (errno != ENOENT || parent_path(path) == path) {
+      return file_error(errno, "make directory", path);
+    }
+    MR_RETURN_IF_ERROR(make_directories(std::string(parent_path(path))));
+    if (::mkdir(path.c_str(), 0777) != 0 && errno != EEXIST) {
+      return file_error(errno, "make directory", path);
+    }
+  }
+  return sync_directory(std::string(parent_path(path)));
+}
+
+Status PosixDisk::sync_directory(const std::string& path) { return millrace::sync_directory(path); }
+
+Result<FileFacts> PosixDisk::stat(const std::string& path) {
+  struct stat facts{};
+  if (::lstat(path.c_str(), &facts) != 0) return failure(file_error(errno, "stat", path));
+  constexpr std::uint64_t kStatBlockBytes =
+      512;  // The unit of st_blocks, whatever the file system.
+  return FileFacts{
+      .kind = kind_of(facts.st_mode),
+      .size = static_cast<std::uint64_t>(facts.st_size),
+      .allocated_bytes = static_cast<std::uint64_t>(facts.st_blocks) * kStatBlockBytes,
+      .modified = WallTime(std::chrono::seconds(facts.st_mtim.tv_sec) +
+                           std::chrono::nanoseconds(facts.st_mtim.tv_nsec)),
+  };
+}
+
+Result<DiskSpace> PosixDisk::space(const std::string& path) {
+  struct statvfs facts{};
+  if (::statvfs(path.c_str(), &facts) != 0) {
+    return failure(file_error(errno, "ask for the free space of", path));
+  }
+  return DiskSpace{.total_bytes = facts.f_blocks * facts.f_frsize,
+                   .free_bytes = facts.f_bavail * facts.f_frsize};
+}
+
+}  // namespace millrace
