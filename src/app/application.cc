@@ -1,0 +1,57 @@
+#include "app/application.h"
+
+#include <utility>
+
+#include "base/random.h"
+#include "objectstore/open_s3_store.h"
+#include "platform/curl_http_client.h"
+
+namespace millrace {
+namespace {
+
+CurlHttpClientOptions http_options(const Settings& settings) {
+  CurlHttpClientOptions options;
+  options.connections_max = settings.connections_max;
+  return options;
+}
+
+}  // namespace
+
+Application::Application(const Settings& settings, EnvironmentLookup environment)
+    : settings_(settings),
+      environment_(std::move(environment)),
+      buffers_({.bytes_max = settings.memory_max_bytes}),
+      disk_({.name = "disk", .threads = settings.disk_threads}),
+      http_(std::make_unique<CurlHttpClient>(http_options(settings))),
+      store_environment_{.http = *http_,
+                         .disk = disk_,
+                         .clock = system_clock(),
+                         .random = system_random(),
+                         .metrics = metrics_,
+                         .buffers = &buffers_,
+                         .variables = environment_,
+                         .attempts_max = settings.attempts_max} {}
+
+Application::~Application() = default;
+
+Result<std::unique_ptr<Application>> Application::start(const Settings& settings,
+                                                        EnvironmentLookup environment) {
+  return std::unique_ptr<Application>(new Application(settings, std::move(environment)));
+}
+
+Result<std::shared_ptr<ObjectStore>> Application::store(const StoreUrl& url, MissingRoot missing) {
+  const std::string name = url.to_string();
+  MutexLock lock(mutex_);
+  if (const auto found = stores_.find(name); found != stores_.end()) return found->second;
+  MR_ASSIGN_OR_RETURN(std::shared_ptr<ObjectStore> store,
+                      open_store(url, store_environment_, missing));
+  stores_.emplace(name, store);
+  return store;
+}
+
+Result<std::string> Application::describe_credentials(const RequestContext& context,
+                                                      const StoreUrl& url) {
+  return describe_s3_credentials(context, url, store_environment_);
+}
+
+}  // namespace millrace

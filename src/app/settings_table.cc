@@ -1,0 +1,202 @@
+#include <array>
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include "app/settings.h"
+#include "base/units.h"
+
+namespace millrace {
+namespace {
+
+Status set_directory(std::string& member, const std::string& text) {
+  if (text.empty()) return {StatusCode::kInvalidArgument, "is empty: expected a path"};
+  member = text;
+  return {};
+}
+
+Status set_count(std::uint32_t& member, const std::string& text, std::uint32_t min,
+                 std::uint32_t max) {
+  std::uint32_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < min || value > max) {
+    return {
+        StatusCode::kInvalidArgument,
+        fmt::format("'{}' is not accepted: expected a whole number from {} to {}", text, min, max)};
+  }
+  member = value;
+  return {};
+}
+
+Status set_store(Settings& settings, const std::string& text) {
+  MR_ASSIGN_OR_RETURN(settings.store, parse_store_url(text));
+  return {};
+}
+
+Status set_cache(Settings& s, const std::string& text) { return set_directory(s.cache, text); }
+
+Status set_socket(Settings& settings, const std::string& text) {
+  // sun_path of a Unix socket is 108 bytes, its terminator included.
+  constexpr std::size_t kSocketPathBytesMax = 107;
+  if (text.size() > kSocketPathBytesMax) {
+    return {StatusCode::kInvalidArgument,
+            fmt::format("'{}' is {} bytes long: the kernel takes socket paths up to {}", text,
+                        text.size(), kSocketPathBytesMax)};
+  }
+  return set_directory(settings.socket, text);
+}
+
+Status set_log_level(Settings& settings, const std::string& text) {
+  constexpr std::array<std::string_view, 5> kNames = {"debug", "info", "warn", "error", "off"};
+  for (std::size_t i = 0; i < kNames.size(); ++i) {
+    if (text == kNames[i]) settings.log_level = static_cast<LogLevel>(i);
+  }
+  return {};  // The loader has checked the text against the choices.
+}
+
+Status set_log_format(Settings& settings, const std::string& text) {
+  settings.log_format = text == "json" ? LogFormat::kJson : LogFormat::kText;
+  return {};
+}
+
+Status set_timeout(Settings& settings, const std::string& text) {
+  MR_ASSIGN_OR_RETURN(const Duration timeout, parse_duration(text));
+  if (timeout < std::chrono::milliseconds(10) || timeout > std::chrono::hours(24)) {
+    return {StatusCode::kInvalidArgument,
+            fmt::format("'{}' is not accepted: expected from 10ms to 24h", text)};
+  }
+  settings.timeout = timeout;
+  return {};
+}
+
+Status set_attempts(Settings& s, const std::string& text) {
+  return set_count(s.attempts_max, text, 1, 100);
+}
+
+Status set_memory(Settings& settings, const std::string& text) {
+  MR_ASSIGN_OR_RETURN(const std::uint64_t bytes, parse_size(text));
+  constexpr std::uint64_t kMin = 64 * kMiB;  // Eight ranges of 8 MiB in flight.
+  if (bytes < kMin) {
+    return {StatusCode::kInvalidArgument,
+            fmt::format("'{}' is too little: expected at least 64 MiB", text)};
+  }
+  settings.memory_max_bytes = bytes;
+  return {};
+}
+
+Status set_connections(Settings& s, const std::string& text) {
+  return set_count(s.connections_max, text, 1, 4096);
+}
+
+Status set_disk_threads(Settings& s, const std::string& text) {
+  return set_count(s.disk_threads, text, 1, 256);
+}
+
+const std::array<SettingSpec, 10>& table() {
+  static const std::array<SettingSpec, 10> settings = {{
+      {"store",
+       "MILLRACE_STORE",
+       "--store",
+       "URL",
+       "file://<data>/store",
+       "The object store: s3://bucket/prefix, file:///directory, ./directory or memory://name",
+       {},
+       set_store},
+      {"cache",
+       "MILLRACE_CACHE",
+       "--cache",
+       "DIR",
+       "<data>/cache",
+       "Directory of the local cache; put it on NVMe",
+       {},
+       set_cache},
+      {"socket",
+       "MILLRACE_SOCKET",
+       "--socket",
+       "PATH",
+       "<runtime>/millrace.sock",
+       "Unix socket of the daemon on this machine",
+       {},
+       set_socket},
+      {"log_level",
+       "MILLRACE_LOG_LEVEL",
+       "--log-level",
+       "LEVEL",
+       "error",
+       "What is logged to standard error",
+       {"debug", "info", "warn", "error", "off"},
+       set_log_level},
+      {"log_format",
+       "MILLRACE_LOG_FORMAT",
+       "--log-format",
+       "FORMAT",
+       "text",
+       "How log lines look",
+       {"text", "json"},
+       set_log_format},
+      {"timeout",
+       "MILLRACE_TIMEOUT",
+       "--timeout",
+       "DURATION",
+       "2m",
+       "How long one request to the store may take, its retries included",
+       {},
+       set_timeout},
+      {"attempts_max",
+       "MILLRACE_ATTEMPTS_MAX",
+       "--attempts-max",
+       "COUNT",
+       "6",
+       "How often a request is tried before it fails",
+       {},
+       set_attempts},
+      {"memory_max",
+       "MILLRACE_MEMORY_MAX",
+       "--memory-max",
+       "SIZE",
+       "512MiB",
+       "Ceiling of the memory for data on its way",
+       {},
+       set_memory},
+      {"connections_max",
+       "MILLRACE_CONNECTIONS_MAX",
+       "--connections-max",
+       "COUNT",
+       "128",
+       "Connections to the store at one time",
+       {},
+       set_connections},
+      {"disk_threads",
+       "MILLRACE_DISK_THREADS",
+       "--disk-threads",
+       "COUNT",
+       "8",
+       "Threads that read local disks",
+       {},
+       set_disk_threads},
+  }};
+  return settings;
+}
+
+}  // namespace
+
+std::span<const SettingSpec> all_settings() { return table(); }
+
+std::string default_text(const SettingSpec& spec, const EnvironmentLookup& environment) {
+  const UserDirectories directories = user_directories(environment);
+  std::string text(spec.default_text);
+  const auto fill = [&](std::string_view mark, std::string directory) {
+    const auto at = text.find(mark);
+    if (at != std::string::npos) text.replace(at, mark.size(), directory);
+  };
+  if (text.starts_with("file://")) {
+    // Through the URL type, so that a home directory with a blank in its name is encoded.
+    const StoreUrl url{StoreUrl::Scheme::kFile, directories.data + "/store", "", {}};
+    return url.to_string();
+  }
+  fill("<data>", directories.data);
+  fill("<runtime>", directories.runtime);
+  return text;
+}
+
+}  // namespace millrace

@@ -1,0 +1,61 @@
+#include "cli/interrupt.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cstdint>
+
+#include "cli/exit_code.h"
+
+namespace millrace::cli {
+namespace {
+
+constexpr int kGraceMs = 10'000;
+
+}  // namespace
+
+Interrupt::Interrupt(std::shared_ptr<Cancellation> cancellation)
+    : cancellation_(std::move(cancellation)) {
+  ::signal(SIGPIPE, SIG_IGN);
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  signal_fd_ = ::signalfd(-1, &signals, SFD_CLOEXEC);
+  wake_fd_ = ::eventfd(0, EFD_CLOEXEC);
+  stop_fd_ = ::eventfd(0, EFD_CLOEXEC);
+  thread_ = std::thread([this] { watch(); });
+}
+
+Interrupt::~Interrupt() {
+  ::eventfd_write(stop_fd_, 1);
+  thread_.join();
+  ::close(signal_fd_);
+  ::close(wake_fd_);
+  ::close(stop_fd_);
+}
+
+void Interrupt::watch() {
+  pollfd fds[] = {{signal_fd_, POLLIN, 0}, {stop_fd_, POLLIN, 0}};
+  int timeout_ms = -1;
+  while (true) {
+    const int ready = ::poll(fds, 2, timeout_ms);
+    if (ready < 0) continue;  // EINTR
+    if ((fds[1].revents & POLLIN) != 0) return;
+    if (ready == 0) ::_exit(kExitSignalBase + signal_.load());
+    signalfd_siginfo info{};
+    if (::read(signal_fd_, &info, sizeof(info)) != sizeof(info)) continue;
+    const int number = static_cast<int>(info.ssi_signo);
+    if (signal_.exchange(number) != 0) ::_exit(kExitSignalBase + number);
+    timeout_ms = kGraceMs;
+    ::eventfd_write(wake_fd_, 1);
+    cancellation_->request();
+  }
+}
+
+}  // namespace millrace::cli

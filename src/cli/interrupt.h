@@ -1,0 +1,40 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <thread>
+
+#include "base/cancellation.h"
+
+namespace millrace::cli {
+
+// Turns SIGINT and SIGTERM into a cancellation, so that commands stop where they stand, give back
+// what they hold in the store and remove their temporary files. A second signal, or ten seconds
+// without an end, stops the process at once. Also makes SIGPIPE an error of write().
+//
+// Lifecycle: made on the main thread before any other thread, because it blocks the signals for
+// every thread that is started afterwards. One per process.
+class Interrupt {
+ public:
+  explicit Interrupt(std::shared_ptr<Cancellation> cancellation);
+  ~Interrupt();
+  Interrupt(const Interrupt&) = delete;
+  Interrupt& operator=(const Interrupt&) = delete;
+
+  // The signal that arrived, 0 when none did.
+  int signal() const { return signal_.load(); }
+  // Becomes readable when a signal arrives: for poll() beside a descriptor that may never be ready.
+  int fd() const { return wake_fd_; }
+
+ private:
+  void watch();
+
+  const std::shared_ptr<Cancellation> cancellation_;
+  int signal_fd_ = -1;
+  int wake_fd_ = -1;
+  int stop_fd_ = -1;
+  std::atomic<int> signal_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace millrace::cli

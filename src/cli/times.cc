@@ -1,0 +1,13 @@
+#include "cli/times.h"
+
+#include <fmt/chrono.h>
+
+namespace millrace::cli {
+
+std::string format_time(WallTime time) {
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(time);
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
+                     fmt::gmtime(static_cast<std::time_t>(seconds.time_since_epoch().count())));
+}
+
+}  // namespace millrace::cli

@@ -1,0 +1,119 @@
+#include <algorithm>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "app/suggestion.h"
+#include "cli/command_line.h"
+
+namespace millrace::cli {
+namespace {
+
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(sub->get_name());
+  }
+  return names;
+}
+
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* level = &app; level != nullptr; level = level->get_parent()) {
+    for (const CLI::Option* option : level->get_options()) {
+      for (const std::string& name : option->get_lnames())
+        names.push_back("--" + name);
+      for (const std::string& name : option->get_snames())
+        names.push_back("-" + name);
+    }
+  }
+  return names;
+}
+
+const CLI::Option* find_option(const CLI::App& app, const std::string& name) {
+  for (const CLI::App* level = &app; level != nullptr; level = level->get_parent()) {
+    if (const CLI::Option* option = level->get_option_no_throw(name)) return option;
+  }
+  return nullptr;
+}
+
+// How far the words lead into the tree, and the first word that leads nowhere.
+struct Walk {
+  CLI::App* command = nullptr;
+  std::string path = "millrace";
+  std::string unknown_command = {};
+  std::string unknown_option = {};
+  std::vector<std::string> positionals = {};
+};
+
+Walk walk(CLI::App& root, const std::vector<std::string>& arguments) {
+  Walk at{&root};
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& word = arguments[i];
+    if (word == "--") break;
+    if (word.size() > 1 && word.starts_with('-')) {
+      const std::string name = word.substr(0, word.find('='));
+      const CLI::Option* const option = find_option(*at.command, name);
+      if (option == nullptr && word.starts_with("--") && at.unknown_option.empty()) {
+        at.unknown_option = name;
+      }
+      if (option != nullptr && option->get_items_expected_min() > 0 && name == word) ++i;
+      continue;
+    }
+    CLI::App* const next = find_command(*at.command, word);
+    if (next != nullptr) {
+      at.command = next;
+      at.path += " " + word;
+    } else if (!command_names(*at.command).empty()) {
+      at.unknown_command = word;
+      return at;
+    } else {
+      at.positionals.push_back(word);
+    }
+  }
+  return at;
+}
+
+}  // namespace
+
+std::string unknown_command(const CLI::App& parent, std::string_view word, std::string_view path) {
+  const std::vector<std::string> names = command_names(parent);
+  const std::string guess = did_you_mean(word, names);
+  if (names.empty()) return fmt::format("'{}' has no commands below it: '{}'", path, word);
+  return fmt::format("'{}' has no command '{}'{}", path, word,
+                     guess.empty() ? fmt::format(": expected {}", fmt::join(names, ", ")) : guess);
+}
+
+std::string explain_usage_error(CommandLine& line, const std::vector<std::string>& arguments,
+                                const CLI::ParseError& error) {
+  const Walk at = walk(line.root, arguments);
+  const std::string see = fmt::format(" (see '{} --help')", at.path);
+  if (!at.unknown_command.empty()) {
+    return unknown_command(*at.command, at.unknown_command, at.path) + see;
+  }
+  if (!at.unknown_option.empty()) {
+    return fmt::format("'{}' has no flag {}{}{}", at.path, at.unknown_option,
+                       did_you_mean(at.unknown_option, option_names(*at.command)), see);
+  }
+  const std::vector<std::string> names = command_names(*at.command);
+  if (!names.empty()) {
+    return fmt::format("'{}' needs a command: {}{}", at.path, fmt::join(names, ", "), see);
+  }
+  std::vector<const CLI::Option*> positional;
+  for (const CLI::Option* option : at.command->get_options()) {
+    if (option->get_positional()) positional.push_back(option);
+  }
+  if (at.positionals.size() > positional.size()) {
+    return fmt::format("'{}' does not expect '{}'{}", at.path, at.positionals[positional.size()],
+                       see);
+  }
+  for (std::size_t i = at.positionals.size(); i < positional.size(); ++i) {
+    if (!positional[i]->get_required()) continue;
+    return fmt::format("'{}' needs {}: {}{}", at.path, positional[i]->get_type_name(),
+                       positional[i]->get_description(), see);
+  }
+  return fmt::format("'{}': {}{}", at.path, error.what(), see);
+}
+
+}  // namespace millrace::cli
