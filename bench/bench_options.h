@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace millrace::bench {
+
+struct BenchOptions {
+  double seconds = 1.5;  // About how long one timed run takes, where it can be chosen.
+  int rounds = 5;
+  std::string server{};    // "nginx" or "ceph"; empty: both.
+  std::size_t loops = 1;   // Event loops of our HTTP client.
+  bool ours_only = false;  // No peers and no result: for a profiler.
+
+  bool wants(const std::string& name) const { return server.empty() || server == name; }
+};
+
+// Reads the command line into `defaults`. Bad or --help: prints what to do and ends the process.
+BenchOptions parse_options(int argc, char** argv, BenchOptions defaults);
+
+}  // namespace millrace::bench

@@ -1,0 +1,35 @@
+#include "bench/scratch_directory.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <stdexcept>
+#include <system_error>
+
+#include <fmt/format.h>
+
+namespace millrace::bench {
+namespace {
+
+std::string parent() {
+  if (const char* given = ::getenv("MILLRACE_BENCH_SCRATCH"); given != nullptr) return given;
+  return ::access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+}
+
+}  // namespace
+
+ScratchDirectory::ScratchDirectory() : path_(parent() + "/millrace-bench-XXXXXX") {
+  if (::mkdtemp(path_.data()) == nullptr) {
+    throw std::runtime_error(fmt::format("{}: {}", path_, std::strerror(errno)));
+  }
+}
+
+ScratchDirectory::~ScratchDirectory() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+}  // namespace millrace::bench
