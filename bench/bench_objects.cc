@@ -36,14 +36,13 @@ std::string contents(const std::string& file) {
   return text.str();
 }
 
-void put_public(const BenchTarget& target, const std::string& key, const std::string& body,
-                std::uint32_t crc) {
+void put_small(const BenchTarget& target, const std::string& key, const std::string& body,
+               std::uint32_t crc) {
   const auto answer = millrace::testing::send_signed(
       {.method = "PUT",
        .url = target.url_of(key),
        .body = body,
-       .headers = {"x-amz-acl: public-read",
-                   fmt::format("x-amz-meta-{}: {:08x}", s3::kChecksumMetadata, crc)},
+       .headers = {fmt::format("x-amz-meta-{}: {:08x}", s3::kChecksumMetadata, crc)},
        .access_key = target.access_key,
        .secret_key = target.secret_key});
   if (answer.status == 200) return;
@@ -86,8 +85,8 @@ void upload_large(const BenchTarget& target, const BenchObjects& objects,
   (void)run_peer({command}, directory);
 }
 
-void upload_small_public(const BenchTarget& target, const BenchObjects& objects,
-                         const std::string& directory) {
+void upload_small(const BenchTarget& target, const BenchObjects& objects,
+                  const std::string& directory) {
   constexpr int kThreads = 8;
   std::atomic<std::size_t> next = 0;
   std::atomic<bool> failed = false;
@@ -98,7 +97,7 @@ void upload_small_public(const BenchTarget& target, const BenchObjects& objects,
       try {
         for (std::size_t n = next++; n < objects.keys.size() && !failed; n = next++) {
           const std::string& key = objects.keys[n];
-          put_public(target, key, contents(directory + "/" + key), objects.piece_crcs[n]);
+          put_small(target, key, contents(directory + "/" + key), objects.piece_crcs[n]);
         }
       } catch (const std::exception& error) {
         if (!failed.exchange(true)) failure = error.what();

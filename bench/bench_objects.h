@@ -29,9 +29,8 @@ BenchObjects write_files(const std::string& directory, std::size_t count,
 void upload_large(const BenchTarget& target, const BenchObjects& objects,
                   const std::string& directory);
 
-// Puts small objects so that anybody may read them, since wrk cannot sign, and with the checksum
-// that our own put leaves, so that our reads verify it.
-void upload_small_public(const BenchTarget& target, const BenchObjects& objects,
-                         const std::string& directory);
+// Puts small objects with the checksum that our own put leaves, so that our reads verify it.
+void upload_small(const BenchTarget& target, const BenchObjects& objects,
+                  const std::string& directory);
 
 }  // namespace millrace::bench

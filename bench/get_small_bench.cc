@@ -104,7 +104,7 @@ void run(const BenchOptions& options) {
     millrace::testing::CephServer ceph;
     ceph.create_bucket(kBucket);
     const BenchTarget target = target_of(ceph, kBucket);
-    upload_small_public(target, objects, files);
+    upload_small(target, objects, files);
     measure(target, objects, 0.9, options, scratch.path());
   }
 }

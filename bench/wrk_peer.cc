@@ -7,23 +7,46 @@
 
 #include <fmt/format.h>
 
+#include "base/clock.h"
 #include "bench/peer_process.h"
+#include "objectstore/s3/sigv4.h"
 
 namespace millrace::bench {
 namespace {
+
+// "['name'] = 'value', ..." of the headers that sign a GET of `path`; empty for a server that does
+// not look. Signed when the script is written: the clock is for what the server does.
+std::string signed_headers(const BenchTarget& target, const std::string& path) {
+  if (!target.checks_signatures) return "";
+  s3::Credentials keys;
+  keys.access_key = target.access_key;
+  keys.secret_key = target.secret_key;
+  s3::SigV4Signer signer("s3");
+  std::vector<HttpHeader> headers;
+  const std::string host = target.endpoint.substr(target.endpoint.find("://") + 3);
+  signer.sign(keys, "us-east-1", system_clock().wall_now(),
+              {HttpMethod::kGet, host, path, "", s3::kUnsignedPayload}, headers);
+  std::string table;
+  for (const HttpHeader& header : headers) {
+    table += fmt::format("['{}'] = '{}', ", header.name, header.value);
+  }
+  return table;
+}
 
 // The requests are made before the clock runs; wrk's threads each go through all of them.
 std::string write_script(const BenchTarget& target, const BenchObjects& objects,
                          const std::string& scratch) {
   std::string file = scratch + "/wrk.lua";
   std::ofstream out(file);
-  out << "local keys = {\n";
-  for (const std::string& key : objects.keys)
-    out << "  '/" << target.bucket << '/' << key << "',\n";
+  out << "local gets = {\n";
+  for (const std::string& key : objects.keys) {
+    const std::string path = "/" + target.bucket + "/" + key;
+    out << fmt::format("  {{'{}', {{{}}}}},\n", path, signed_headers(target, path));
+  }
   out << "}\n"
       << "local requests, at = {}, 0\n"
       << "function init(args)\n"
-      << "  for i, key in ipairs(keys) do requests[i] = wrk.format('GET', key) end\n"
+      << "  for i, get in ipairs(gets) do requests[i] = wrk.format('GET', get[1], get[2]) end\n"
       << "end\n"
       << "function request()\n"
       << "  at = at % #requests + 1\n"

@@ -14,7 +14,8 @@ struct WrkForm {
   double seconds = 1;  // wrk takes whole ones: rounded up.
 };
 
-// wrk asking for the objects one after the other, unsigned. Any answer but a 2xx is an error.
+// wrk asking for the objects one after the other, with signatures that were made before it starts
+// where the server checks them, as it checks ours. Any answer but a 2xx is an error.
 Contender wrk_contender(const BenchTarget& target, const BenchObjects& objects, const WrkForm& form,
                         const std::string& scratch);
 

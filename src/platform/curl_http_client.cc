@@ -9,7 +9,7 @@
 #include <curl/curl.h>
 
 #include "base/version.h"
-#include "platform/curl_loop.h"
+#include "platform/http_loop.h"
 
 namespace millrace {
 namespace {
@@ -62,7 +62,7 @@ CurlHttpClient::CurlHttpClient(CurlHttpClientOptions options)
   const std::size_t connections = std::max<std::size_t>(1, options_.connections_max / loops);
   for (std::size_t i = 0; i < loops; ++i) {
     loops_.push_back(
-        std::make_unique<CurlLoop>("fetch-" + std::to_string(i), options_, connections));
+        std::make_unique<HttpLoop>("fetch-" + std::to_string(i), options_, connections));
   }
 }
 
@@ -76,7 +76,7 @@ void CurlHttpClient::send(const RequestContext& context, HttpRequest request,
     return;
   }
   const std::uint64_t turn = next_loop_.fetch_add(1, std::memory_order_relaxed);
-  loops_[turn % loops_.size()]->start(std::make_unique<CurlTransfer>(
+  loops_[turn % loops_.size()]->start(std::make_unique<HttpExchange>(
       context, std::move(request), std::move(done), std::move(*slot)));
 }
 

@@ -32,9 +32,10 @@ struct CurlHttpClientOptions {
   std::string no_proxy = {};
 };
 
-// HttpClient on libcurl's multi socket interface: a few event loops carry thousands of requests.
-// Keeps connections alive, speaks HTTP/1.1 only (several connections beat one multiplexed one for
-// bulk reads), honours the usual proxy variables.
+// HttpClient on event loops that carry thousands of requests each. libcurl makes the connections
+// (names, proxies, TLS) through its multi socket interface; over them we speak HTTP/1.1 ourselves,
+// see HttpConnection for why. HTTP/1.1 only: for bulk reads several connections beat one
+// multiplexed one. The usual proxy variables are honoured.
 //
 // Destruction cancels what is in flight; every completion is answered before it returns.
 class CurlHttpClient final : public HttpClient {
@@ -56,7 +57,7 @@ class CurlHttpClient final : public HttpClient {
   Limiter in_flight_;
   std::atomic<std::uint64_t> next_loop_{0};
 
-  std::vector<std::unique_ptr<class CurlLoop>> loops_;  // Last: they answer through the others.
+  std::vector<std::unique_ptr<class HttpLoop>> loops_;  // Last: they answer through the others.
 };
 
 }  // namespace millrace

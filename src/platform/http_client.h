@@ -48,9 +48,11 @@ struct HttpRequest {
   BufferPool* pool = nullptr;
   // File of certificates to trust for https. Empty: the client's default.
   std::string ca_bundle;
+  // The answer may take long to begin without anything being wrong (the store copies, or joins
+  // parts): only the deadline limits that.
+  bool slow_answer = false;
   // Leave pooled connections alone and open a new one: for retries, since an idle connection may
-  // lead to the very host that failed, and for requests that must not be repeated unseen, which
-  // happens only when a kept connection turns out to be dead.
+  // lead to the very host that failed.
   bool fresh_connection = false;
 };
 
@@ -63,9 +65,12 @@ struct HttpResponse {
 // Sends requests and brings back whole answers. Any HTTP status is a success here: what it means is
 // the caller's to say. Redirects are not followed, bodies are not decoded.
 //
-// Failures: kUnavailable (could not connect, reset, cut short, slower than the stall limit),
+// Failures: kUnavailable (could not connect, reset, cut short, not HTTP, slower than the stall limit),
 // kDeadlineExceeded, kCancelled, kResourceExhausted (too many in flight), kInternal (longer than
-// allowed, malformed), kInvalidArgument (bad URL, TLS set-up that cannot work).
+// allowed), kInvalidArgument (bad URL or header, TLS set-up that cannot work).
+//
+// A GET or HEAD that meets a kept connection which died meanwhile is sent once more, on a new one. No
+// other request is ever sent twice.
 //
 // Safe from any thread. send() never blocks and never calls the completion inline on the caller's
 // stack unless admission fails and the completion is inline.

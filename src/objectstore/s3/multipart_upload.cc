@@ -42,6 +42,7 @@ Status MultipartUpload::send_complete(const RequestContext& context,
   request.method = HttpMethod::kPost;
   request.key = key_.value();
   request.query = {{"uploadId", id_}};
+  request.slow_answer = true;
   request.headers.push_back({"content-type", "application/xml"});
   add_condition_headers(options_.condition, request.headers);
   request.body = Slice::from_string(write_complete(parts));

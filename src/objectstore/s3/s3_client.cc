@@ -148,7 +148,8 @@ void S3Client::send_signed(std::unique_ptr<Call> call, const Credentials* creden
   http.pool = request.pool;
   http.ca_bundle = options_.ca_bundle;
   // The connection that a failed attempt used may lead to a sick host; so may its pooled sisters.
-  http.fresh_connection = call->context.attempt() > 0 || request.never_repeated;
+  http.fresh_connection = call->context.attempt() > 0;
+  http.slow_answer = request.slow_answer;
   if (credentials != nullptr) {
     call->access_key = credentials->access_key;
     std::string payload(kEmptySha256);

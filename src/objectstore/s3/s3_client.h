@@ -26,10 +26,8 @@ struct S3Request {
   Slice body;
   std::uint64_t response_bytes_max = kMiB;
   BufferPool* pool = nullptr;
-  // The HTTP client repeats a request by itself when a kept connection turns out to be dead,
-  // executed or not. Where that matters (a condition would be met by its own first try) this
-  // prevents it.
-  bool never_repeated = false;
+  // The store may work for a while before it answers: copies and completions.
+  bool slow_answer = false;
 };
 
 // Addresses, signs and sends requests to one bucket, and turns answers that are no success into a

@@ -13,6 +13,7 @@ namespace millrace::s3 {
 namespace {
 
 void add_copy_source(const S3Client& client, const ObjectInfo& source, S3Request& request) {
+  request.slow_answer = true;
   request.headers.push_back({"x-amz-copy-source", "/" + encode_uri_path(client.options().bucket +
                                                                         "/" + source.key.value())});
   if (!source.identity.value().empty()) {

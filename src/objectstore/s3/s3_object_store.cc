@@ -148,7 +148,6 @@ Result<ObjectInfo> S3ObjectStore::put_once(const RequestContext& context, const 
   add_metadata_headers(options.metadata, request.headers);
   add_own_metadata(kChecksumMetadata, fmt::format("{:08x}", crc), request.headers);
   add_condition_headers(options.condition, request.headers);
-  request.never_repeated = options.condition.kind != WriteCondition::Kind::kNone;
   if (client_.options().checksums) {
     request.headers.push_back({"x-amz-sdk-checksum-algorithm", "CRC32C"});
     request.headers.push_back({"x-amz-checksum-crc32c", encode_crc32c(crc)});
