@@ -33,7 +33,9 @@ class FlatMapping final : public YAML::EventHandler {
     if (depth_ == 0) return;  // An empty file sets nothing.
     refuse_anchor(mark, anchor);
     if (name_is_next_) refuse(mark, "a name is missing before ':'");
-    refuse(mark, fmt::format("'{}' has no value: give one, or remove the line", name_));
+    // The mark is where the parser noticed, often on the next line.
+    throw Refusal{entries_.back().line,
+                  fmt::format("'{}' has no value: give one, or remove the line", name_)};
   }
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t /*anchor*/) override {
@@ -124,9 +126,11 @@ Result<std::vector<ConfigEntry>> read_config_file(const std::string& file) {
   std::ifstream stream(file, std::ios::binary);
   if (!stream) {
     const bool absent = errno == ENOENT || errno == ENOTDIR;
-    return failure(absent ? StatusCode::kNotFound : StatusCode::kIoError,
-                   fmt::format("could not read the config file '{}': {}", file,
-                               std::strerror(errno)));  // NOLINT(concurrency-mt-unsafe)
+    const StatusCode code = absent            ? StatusCode::kNotFound
+                            : errno == EACCES ? StatusCode::kPermissionDenied
+                                              : StatusCode::kIoError;
+    return failure(code, fmt::format("could not read the config file '{}': {}", file,
+                                     std::strerror(errno)));  // NOLINT(concurrency-mt-unsafe)
   }
   // One byte more than is allowed tells "exactly at the limit" from "too large".
   std::string text(kConfigFileBytesMax + 1, '\0');

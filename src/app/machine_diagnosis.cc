@@ -75,9 +75,15 @@ std::uint64_t memory_limit() {
                         static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   std::ifstream groups("/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {
-    if (!line.starts_with("0::")) continue;
-    for (fs::path group = line.substr(3);; group = group.parent_path()) {
-      const auto max = first_number("/sys/fs/cgroup" + group.string() + "/memory.max");
+    // "0::/path" is version 2; "9:memory:/path" is version 1, still found in older containers.
+    const bool unified = line.starts_with("0::");
+    const auto memory = line.find(":memory:");
+    if (!unified && memory == std::string::npos) continue;
+    const std::string root = unified ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory";
+    const std::string file = unified ? "/memory.max" : "/memory.limit_in_bytes";
+    for (fs::path group = unified ? line.substr(3) : line.substr(memory + 8);;
+         group = group.parent_path()) {
+      const auto max = first_number(root + group.string() + file);
       if (max) limit = std::min(limit, *max);
       if (group == group.parent_path()) break;
     }

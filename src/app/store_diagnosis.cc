@@ -20,7 +20,7 @@ std::string advice_for(StatusCode code) {
     case StatusCode::kUnauthenticated:
       return "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a profile with ?profile=";
     case StatusCode::kPermissionDenied:
-      return "give these credentials the right to list, read, write and delete in this bucket";
+      return "give this user or these credentials the right to list, read, write and delete there";
     case StatusCode::kNotFound:
       return "check the name in --store or MILLRACE_STORE, or create it first";
     case StatusCode::kUnavailable:

@@ -115,7 +115,9 @@ std::string help_text(CommandLine& line, CLI::App& command) {
   for (const CLI::App* app = command.get_parent(); app != nullptr; app = app->get_parent()) {
     path = path.empty() ? app->get_name() : app->get_name() + " " + path;
   }
-  std::string text = command.help(path);
+  // Not command.help(): that turns to the command on the line, which for 'millrace help' is 'help'.
+  path += (path.empty() ? "" : " ") + command.get_name();
+  std::string text = command.get_formatter()->make_help(&command, path, CLI::AppFormatMode::Normal);
   if (&command != &line.root) {
     text +=
         "\nAlso: --json, --quiet, --store URL, --config FILE and the other flags of every "

@@ -66,6 +66,12 @@ Result<Location> resolve_location(const std::string& text, const StoreUrl& store
       path.remove_prefix(1);
     return Location{store, std::string(path)};
   }
+  if (text.starts_with("s3:") && !text.starts_with("s3://")) {
+    return failure(StatusCode::kInvalidArgument,
+                   fmt::format("'{}' is no URL: expected s3://bucket/key, or store:{} for that "
+                               "path inside --store",
+                               text, text));
+  }
   if (!looks_like_store_url(text)) return Location{store, text};
   MR_ASSIGN_OR_RETURN(ObjectUrl object, parse_object_url(text));
   if (object.store.scheme == StoreUrl::Scheme::kFile) {

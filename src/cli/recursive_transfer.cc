@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/utf8.h"
 #include "cli/task_group.h"
 #include "platform/file_error.h"
 
@@ -12,6 +13,15 @@ namespace millrace::cli {
 namespace {
 
 namespace fs = std::filesystem;
+
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t length = utf8_sequence_length(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
 
 // One copy of a whole tree: walks the source, and hands each name to the group.
 class TreeTransfer {
@@ -55,6 +65,10 @@ class TreeTransfer {
                             path.string())};
       }
       const std::string name = path.lexically_relative(directory).generic_string();
+      if (!is_utf8(name)) {
+        return {StatusCode::kInvalidArgument,
+                fmt::format("the name of '{}' is not UTF-8: rename it first", path.string())};
+      }
       MR_RETURN_IF_ERROR(add(LocalPath{path.string()}, name));
     }
     if (error) return file_error(error.value(), "read the directory", directory);
@@ -147,6 +161,15 @@ Result<TransferTotals> transfer_tree(Session& session, const Endpoint& source,
     if (error) return failure(file_error(error.value(), "read the directory", local->path));
     return failure(StatusCode::kInvalidArgument,
                    fmt::format("'{}' is no directory: leave out -r", local->path));
+  }
+  const auto* const from = std::get_if<Location>(&source);
+  const auto* const to = std::get_if<Location>(&target);
+  if (from != nullptr && to != nullptr && from->store == to->store &&
+      to->directory_prefix().starts_with(from->directory_prefix())) {
+    // The listing would meet the copies, and copy them again.
+    return failure(StatusCode::kInvalidArgument,
+                   fmt::format("{} is inside {}: copy to a place outside it", to->to_string(),
+                               from->to_string()));
   }
   // Starts what is shared before the threads that use it.
   for (const Endpoint* end : {&source, &target}) {

@@ -1,5 +1,6 @@
 #include "cli/run.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,9 +17,10 @@
 namespace millrace::cli {
 namespace {
 
-// What to do next, for failures whose message can only say what was tried.
-std::string_view advice(StatusCode code) {
-  switch (code) {
+// What to do next, for failures whose message only says what was tried.
+std::string_view advice(const Status& status) {
+  if (status.message().contains("check the ")) return "";
+  switch (status.code()) {
     case StatusCode::kUnavailable:
     case StatusCode::kDeadlineExceeded:
       return "; check the endpoint and the network, 'millrace doctor' looks closer";
@@ -37,7 +39,18 @@ void report(const Status& status, bool json) {
                           {"exit_code", exit_code(status.code())}}}};
     fmt::print(stderr, "{}\n", json_text(error));
   } else {
-    fmt::print(stderr, "millrace: {}{}\n", printable(status.message()), advice(status.code()));
+    fmt::print(stderr, "millrace: {}{}\n", printable(status.message()), advice(status));
+  }
+}
+
+// Occupies the standard streams that the caller closed, as in "<&-" or ">&-": else the next file or
+// socket we open would become one, and be read as input or written to as output. Opened the wrong
+// way round, so that using one is an error that is reported.
+void occupy_closed_streams() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(fd, F_GETFD) >= 0) continue;
+    // The lowest free number is `fd` itself: those below it are open by now.
+    if (::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd) return;
   }
 }
 
@@ -86,6 +99,7 @@ int run_command(CommandLine& line, const GlobalFlags& flags, const EnvironmentLo
 }  // namespace
 
 int run(std::vector<std::string> arguments) {
+  occupy_closed_streams();
   const EnvironmentLookup environment = process_environment();
   CommandLine line;
   GlobalFlags flags;

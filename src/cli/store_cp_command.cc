@@ -115,7 +115,8 @@ void register_store_cp(CommandLine& line, CLI::App& store) {
       ->required();
   command
       ->add_option("target", options->target,
-                   "The same; - is standard output. With a '/' at its end: into that directory")
+                   "A local file, a URL, store:path, or - for standard output; with a '/' at its "
+                   "end: into that directory")
       ->type_name("DST")
       ->required();
   command->add_flag("-r,--recursive", options->recursive,

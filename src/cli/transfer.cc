@@ -115,7 +115,9 @@ Result<std::uint64_t> Transfer::copy(const Location& source, const Location& tar
 
 Result<Endpoint> parse_endpoint(Session& session, const std::string& text) {
   if (text == "-") return StandardStream{};
-  if (text.contains("://") || text.starts_with("file:") || text.starts_with(kStorePrefix)) {
+  const bool in_store = text.starts_with("file:") || text.starts_with("s3:") ||
+                        text.starts_with(kStorePrefix) || text.contains("://");
+  if (in_store) {
     MR_ASSIGN_OR_RETURN(Location location, session.locate(text));
     return location;
   }

@@ -18,6 +18,9 @@ namespace {
 constexpr std::size_t kScratchBytes = 16 * 1024;
 // One turn of one connection, so that a fast one does not starve the others.
 constexpr std::size_t kTurnBytesMax = 1024 * 1024;
+// A body that is received for long is taken in pieces of this size: waking for every segment costs both
+// sides more than the copying.
+constexpr std::uint64_t kWakeBytesMax = 256 * 1024;
 
 }  // namespace
 
@@ -34,6 +37,7 @@ HttpConnection::Outcome HttpConnection::begin(HttpExchange& started) {
   answered_ = false;
   reusable_ = false;
   failure_ = {};
+  wake_at(1);
   send_pending();
   // An answer cannot be here yet; looking for it would cost a system call.
   return send_broken_ ? receive_available() : Outcome::kWaiting;
@@ -91,10 +95,19 @@ HttpConnection::Outcome HttpConnection::receive_available() {
       return Outcome::kDone;
     }
     // A plain socket that gave less than it could is empty.
-    if (!tls_ && moved.bytes < into.size()) return Outcome::kWaiting;
+    if (!tls_ && moved.bytes < into.size()) break;
   }
-  // More is there, and the level-triggered loop will say so again.
+  wake_at(parser_->direct_bytes());
+  // If more is there, the level-triggered loop will say so again.
   return Outcome::kWaiting;
+}
+
+void HttpConnection::wake_at(std::uint64_t expected) {
+  if (tls_) return;
+  const int bytes = static_cast<int>(std::clamp<std::uint64_t>(expected, 1, kWakeBytesMax));
+  if (bytes == low_water_) return;
+  low_water_ = bytes;
+  ::setsockopt(fd_, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof(bytes));
 }
 
 HttpConnection::Outcome HttpConnection::end_of_input(bool broken) {

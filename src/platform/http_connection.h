@@ -62,6 +62,8 @@ class HttpConnection {
 
   Moved send(ByteView first, ByteView second);
   Moved receive(MutableByteView into);
+  // Lets the socket count as readable only when that much has arrived, or all that there will be.
+  void wake_at(std::uint64_t expected);
   void send_pending();
   Outcome receive_available();
   Outcome fail(Status status);
@@ -71,6 +73,7 @@ class HttpConnection {
   const std::string pool_key_;
   int fd_ = -1;
   bool tls_ = false;
+  int low_water_ = 1;
 
   std::optional<HttpResponseParser> parser_;
   std::size_t sent_ = 0;

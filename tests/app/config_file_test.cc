@@ -45,7 +45,7 @@ TEST(ConfigFile, RefusesWhatAFlatFileDoesNotNeed) {
   EXPECT_THAT(refusal("a: [1]\n"), HasSubstr("not a list"));
   EXPECT_THAT(refusal("- a\n"), HasSubstr("'name: value'"));
   EXPECT_THAT(refusal("just text\n"), HasSubstr("'name: value'"));
-  EXPECT_THAT(refusal("a:\n"), HasSubstr("no value"));
+  EXPECT_THAT(refusal("a:\n"), AllOf(HasSubstr(":1: "), HasSubstr("no value")));
   EXPECT_THAT(refusal("a: 1\n---\nb: 2\n"), HasSubstr("more than one document"));
   EXPECT_THAT(refusal("a: b: c\n"), HasSubstr("not valid YAML"));
   EXPECT_THAT(refusal(std::string_view("a: 1\n\0", 6)), HasSubstr("c.yaml:2: a NUL byte"));

@@ -18,6 +18,7 @@ TEST_F(Frame, HelpIsGroupedAndShowsDefaults) {
   EXPECT_THAT(millrace({"store", "cp", "--help"}).out,
               AllOf(HasSubstr("millrace store cp"), HasSubstr("--no-clobber"), HasSubstr("=8")));
   EXPECT_THAT(millrace({"help", "store", "cp"}).out, HasSubstr("--no-clobber"));
+  EXPECT_EQ(millrace({"help"}).out, help.out);
   EXPECT_THAT(millrace({"help", "exit-codes"}).out, HasSubstr("not found"));
   EXPECT_THAT(millrace({"--version"}).out, AllOf(HasSubstr("millrace "), HasSubstr("features:")));
 }
@@ -43,6 +44,8 @@ TEST_F(Frame, AWordThatIsWrongIsNamedWithTheOneThatWasMeant) {
   says({"--log-level", "loud", "store", "ls"}, "debug, info, warn, error, off");
   says({"help", "stroe"}, "did you mean 'store'?");
   says({"store", "ls", "s3://"}, "names no bucket");
+  says({"store", "ls", "s3:/bucket"}, "expected s3://bucket/key");
+  says({"store", "cp", "a", "s3:bucket/key"}, "expected s3://bucket/key");
 }
 
 TEST_F(Frame, ANameLikeACommandIsStillAName) {
@@ -92,6 +95,16 @@ TEST_F(Frame, OutputThatCannotBeWrittenIsAFailure) {
   EXPECT_EQ(full.exit_code, 1);
   EXPECT_THAT(full.err, HasSubstr("standard output: No space left on device"));
   EXPECT_EQ(bash("millrace --help > /dev/full").exit_code, 1);
+}
+
+TEST_F(Frame, AStreamThatIsClosedIsAFailure) {
+  write("s/a", "x");
+  const Outcome input = bash("timeout 20 millrace store cp - store:x <&-");
+  EXPECT_EQ(input.exit_code, 1);
+  EXPECT_THAT(input.err, HasSubstr("standard input"));
+  const Outcome output = bash("timeout 20 millrace --store ./s store ls >&-");
+  EXPECT_EQ(output.exit_code, 1);
+  EXPECT_THAT(output.err, HasSubstr("standard output"));
 }
 
 TEST_F(Frame, AReaderThatGoesAwayEndsItQuietly) {

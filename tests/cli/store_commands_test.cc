@@ -46,6 +46,23 @@ TEST_F(StoreCommands, LsFoldsDirectoriesAndTellsThemFromNothing) {
   EXPECT_FALSE(std::filesystem::exists(path("none"))) << "reading must not make directories";
 }
 
+TEST_F(StoreCommands, ATreeIsNotCopiedIntoItself) {
+  write("s/d/a", "x");
+  for (const std::string target : {"store:d", "store:d/sub"}) {
+    const Outcome refused = millrace({"--store", "./s", "store", "cp", "-r", "store:d", target});
+    EXPECT_EQ(refused.exit_code, 2);
+    EXPECT_THAT(refused.err, HasSubstr("is inside"));
+  }
+  EXPECT_EQ(millrace({"--store", "./s", "store", "cp", "-r", "store:d", "store:d2"}).exit_code, 0);
+}
+
+TEST_F(StoreCommands, AFileWhoseNameIsNotUtf8IsNamed) {
+  write("t/bad\xff", "x");
+  const Outcome refused = millrace({"store", "cp", "-r", "t", "store:t"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, AllOf(HasSubstr("t/bad"), HasSubstr("rename it")));
+}
+
 TEST_F(StoreCommands, StatShowsAnObject) {
   write("s/a", "abc");
   const Outcome text = millrace({"--store", "./s", "store", "stat", "a"});
