@@ -3,6 +3,8 @@
 #include <pthread.h>
 
 #include <cassert>
+#include <stdexcept>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,11 +13,20 @@ namespace millrace {
 
 ThreadPool::ThreadPool(ThreadPoolOptions options) : options_(std::move(options)) {
   assert(options_.threads > 0);
-  MutexLock lock(mutex_);
   threads_.reserve(options_.threads);
-  for (std::size_t i = 0; i < options_.threads; ++i) {
-    threads_.emplace_back([this, i] { run(i); });
-    ++live_threads_;
+  try {
+    for (std::size_t i = 0; i < options_.threads; ++i) {
+      MutexLock lock(mutex_);
+      threads_.emplace_back([this, i] { run(i); });
+      ++live_threads_;
+    }
+  } catch (const std::system_error& error) {
+    // Those that run must be joined, or the program would end here without a word.
+    shutdown();
+    throw std::runtime_error(
+        fmt::format("cannot start the threads of '{}': {}; raise the limit on "
+                    "processes (ulimit -u)",
+                    options_.name, error.what()));
   }
 }
 

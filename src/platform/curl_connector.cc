@@ -35,6 +35,13 @@ Status failure_of(CURLcode code, const Attempt& attempt) {
               fmt::format("cannot trust the certificate of {}: {}; give the CA's certificate with "
                           "the ca_bundle parameter or AWS_CA_BUNDLE",
                           attempt.host, detail)};
+    case CURLE_SSL_CONNECT_ERROR:
+      if (detail.find("wrong version number") != std::string_view::npos) {
+        return {StatusCode::kInvalidArgument,
+                fmt::format("{} does not speak TLS: use http:// or its TLS port", attempt.host)};
+      }
+      return {StatusCode::kUnavailable,
+              fmt::format("cannot connect to {}: {}", attempt.host, detail)};
     case CURLE_URL_MALFORMAT:
     case CURLE_UNSUPPORTED_PROTOCOL:
       return {StatusCode::kInvalidArgument,

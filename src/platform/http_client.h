@@ -65,12 +65,12 @@ struct HttpResponse {
 // Sends requests and brings back whole answers. Any HTTP status is a success here: what it means is
 // the caller's to say. Redirects are not followed, bodies are not decoded.
 //
-// Failures: kUnavailable (could not connect, reset, cut short, not HTTP, slower than the stall limit),
-// kDeadlineExceeded, kCancelled, kResourceExhausted (too many in flight), kInternal (longer than
-// allowed), kInvalidArgument (bad URL or header, TLS set-up that cannot work).
+// Failures: kUnavailable (could not connect, reset, cut short, not HTTP, slower than the stall
+// limit), kDeadlineExceeded, kCancelled, kResourceExhausted (too many in flight), kInternal (longer
+// than allowed), kInvalidArgument (bad URL or header, TLS set-up that cannot work).
 //
-// A GET or HEAD that meets a kept connection which died meanwhile is sent once more, on a new one. No
-// other request is ever sent twice.
+// A GET or HEAD that meets a kept connection which died meanwhile is sent once more, on a new one.
+// No other request is ever sent twice.
 //
 // Safe from any thread. send() never blocks and never calls the completion inline on the caller's
 // stack unless admission fails and the completion is inline.

@@ -18,8 +18,8 @@ namespace {
 constexpr std::size_t kScratchBytes = 16 * 1024;
 // One turn of one connection, so that a fast one does not starve the others.
 constexpr std::size_t kTurnBytesMax = 1024 * 1024;
-// A body that is received for long is taken in pieces of this size: waking for every segment costs both
-// sides more than the copying.
+// A body that is received for long is taken in pieces of this size: waking for every segment costs
+// both sides more than the copying.
 constexpr std::uint64_t kWakeBytesMax = 256 * 1024;
 
 }  // namespace

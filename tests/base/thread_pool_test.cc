@@ -28,9 +28,10 @@ TEST(ThreadPool, NamesItsThreads) {
 
 TEST(ThreadPool, RunsInParallel) {
   constexpr int kThreads = 4;
-  ThreadPool pool({.name = "p", .threads = kThreads});
-  // Every task waits for all others: with fewer threads this would never end.
+  // Every task waits for all others: with fewer threads this would never end. The latch outlives
+  // the pool, since a task may still be inside it when the test's own wait is over.
   std::latch all(kThreads + 1);
+  ThreadPool pool({.name = "p", .threads = kThreads});
   for (int i = 0; i < kThreads; ++i) {
     ASSERT_TRUE(pool.submit([&] { all.arrive_and_wait(); }).ok());
   }

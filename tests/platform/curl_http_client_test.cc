@@ -111,10 +111,10 @@ TEST(CurlHttpClient, CarriesManyRequestsAtOnce) {
   const std::string body = pattern(100'000);
   HttpServer server([&](const Asked&) { return answer(body); });
   CurlHttpClient client({.loops = 2});
-  ThreadPool pool({.name = "answers", .threads = 2});
   constexpr int kRequests = 2000;
   std::atomic<int> good = 0;
   std::latch all(kRequests);
+  ThreadPool pool({.name = "answers", .threads = 2});
   for (int i = 0; i < kRequests; ++i) {
     client.send(within(seconds(60)), get(server.url() + "/" + std::to_string(i)),
                 Completion<HttpResponse>(pool, [&](Result<HttpResponse> response) {

@@ -77,7 +77,7 @@ Result<ObjectInfo> MultipartUpload::complete(const RequestContext& context,
                                              std::span<const UploadedPart> parts,
                                              std::uint64_t size) {
   // Some stores ignore conditions on this one request. Looking first leaves a gap, but turns a sure
-  // overwrite into an unlikely one; `millrace doctor` tells which stores need it.
+  // overwrite into an unlikely one. Whoever needs a sure condition puts a small object.
   if (options_.condition.kind != WriteCondition::Kind::kNone) {
     MR_ASSIGN_OR_RETURN(std::optional<ObjectInfo> own, check_condition(context, size));
     if (own) return std::move(*own);

@@ -225,10 +225,11 @@ class Client {
 
 void report(std::uint64_t used_seed, const millrace::testing::ProxyStats& stats,
             std::uint64_t operations, std::uint64_t failures) {
-  const std::string line = fmt::format(
-      R"({{"suite":"s3_faults","seed":{},"requests":{},"faults":{},"operations":{},"failed_operations":{},"outcome":"{}"}})",
-      used_seed, stats.requests, stats.faults_total(), operations, failures,
-      ::testing::Test::HasFailure() ? "failed" : "passed");
+  const std::string line =
+      fmt::format(R"({{"suite":"s3_faults","seed":{},"requests":{},"faults":{},"operations":{},)"
+                  R"("failed_operations":{},"outcome":"{}"}})",
+                  used_seed, stats.requests, stats.faults_total(), operations, failures,
+                  ::testing::Test::HasFailure() ? "failed" : "passed");
   fmt::print("{}\n", line);
   if (const char* path = std::getenv("MILLRACE_TORTURE_RESULTS")) {
     std::ofstream(path, std::ios::app) << line << "\n";
