@@ -1,6 +1,5 @@
 # bench/<name>_bench.cc are programs, which tools/bench runs; the other .cc files of the folder are
 # what they share.
-millrace_require(benchmark libbenchmark-dev)
 file(GLOB benches CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/bench/*_bench.cc")
 file(GLOB shared CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/bench/*.cc")
 list(REMOVE_ITEM shared ${benches})
@@ -12,5 +11,5 @@ millrace_precompile(bench_shared <CLI/CLI.hpp> <nlohmann/json.hpp>)
 foreach(bench IN LISTS benches)
   cmake_path(GET bench STEM name)
   add_executable(${name} ${bench})
-  target_link_libraries(${name} PRIVATE bench_shared benchmark::benchmark)
+  target_link_libraries(${name} PRIVATE bench_shared)
 endforeach()

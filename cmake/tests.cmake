@@ -3,7 +3,6 @@
 # Other .cc files of the folder, as contract suites, are linked into both. tests/tools holds Python
 # tests of tools/.
 millrace_require(GTest "libgtest-dev libgmock-dev")
-millrace_require(rapidcheck librapidcheck-dev)
 
 # In a release build the code under test is optimised, the tests themselves are not: they compile in
 # half the time, and none of them is where time is spent.
@@ -45,7 +44,7 @@ function(millrace_test_folder folder)
   if(TARGET millrace_${layer})
     set(libraries millrace_${layer})
   endif()
-  list(APPEND libraries test_servers GTest::gmock rapidcheck rapidcheck_gtest)
+  list(APPEND libraries test_servers GTest::gmock)
 
   if(shared)
     # Objects and not an archive: the linker would drop suites that only register themselves.

@@ -117,7 +117,7 @@ class HedgingGet : public std::enable_shared_from_this<HedgingGet> {
     if (finished_) return;
     const auto found = std::find_if(tries_.begin(), tries_.end(),
                                     [&](const Try& t) { return t.number == number; });
-    const Try answered = *found;
+    Try answered = std::move(*found);
     tries_.erase(found);
     if (result) {
       record_latencies(answered);

@@ -144,7 +144,8 @@ Result<ObjectUrl> parse_bucket_url(StoreUrl::Scheme scheme, std::string_view res
 
 std::string StoreUrl::parameter(const std::string& name, std::string otherwise) const {
   const auto found = parameters.find(name);
-  return found == parameters.end() ? std::move(otherwise) : found->second;
+  if (found == parameters.end()) return otherwise;
+  return found->second;
 }
 
 StoreUrl StoreUrl::without_prefix() const {
