@@ -22,6 +22,10 @@ function(millrace_test name label libraries)
     list(APPEND environment "MILLRACE_BIN=$<TARGET_FILE:millrace>")  # For tests of the program.
   endif()
   set_tests_properties(${name} PROPERTIES LABELS ${label} ENVIRONMENT "${environment}")
+  if(name MATCHES "^(objectstore|servers_test)_")
+    # Each starts Ceph: two clusters and a sanitizer at once starve on two cores.
+    set_tests_properties(${name} PROPERTIES RESOURCE_LOCK ceph)
+  endif()
   if(label STREQUAL "torture")
     set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)  # They want the machine to themselves.
   endif()

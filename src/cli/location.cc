@@ -54,7 +54,7 @@ std::string Location::name() const {
 std::string Location::to_string() const {
   StoreUrl shown = store;
   shown.parameters.clear();
-  const std::string text = shown.to_string();
+  std::string text = shown.to_string();
   if (key.empty()) return text;
   return text.ends_with('/') ? text + key : text + "/" + key;
 }

@@ -19,7 +19,7 @@ struct SignedRequest {
   std::string secret_key = "millrace-secret";
   bool unsigned_payload = false;  // The server then cannot tell that the body changed.
   std::string ca_file{};          // For https.
-  long timeout_seconds = 30;
+  long timeout_seconds = 120;     // Long, since a sanitizer or a full machine slows Ceph a lot.
 };
 
 struct SignedAnswer {
