@@ -34,6 +34,7 @@ test: ## Run all tests, the long suites at small scale; installs what they need
 
 check: lint ## Before a commit: lint, clang build with thread-safety analysis, fast tests
 	@tools/setup test
+	@$(CONFIGURE) clang >/dev/null
 	$(BUILD) clang
 	$(TEST) clang -L unit
 
@@ -42,9 +43,9 @@ lint: ## Only the static part of check: format, style, layers, headers alone, cl
 	@$(SOURCES) 2>/dev/null | xargs clang-format-19 --dry-run -Werror
 	@python3 tools/check_style.py
 	@python3 tools/check_layers.py
-	@$(CONFIGURE) clang >/dev/null
-	$(BUILD) clang --target check_headers
-	python3 tools/tidy build/clang $(JOBS)
+	@$(CONFIGURE) lint >/dev/null
+	$(BUILD) lint --target check_headers
+	python3 tools/tidy build/lint $(JOBS)
 
 format: ## Rewrite the C++ sources in our format
 	@tools/setup check
@@ -58,8 +59,8 @@ bench: ## Run the benchmarks and print the table; ONLY=name runs one
 
 fuzz: ## Run each fuzzer for SECONDS=30; ONLY=name runs one
 	@tools/setup build check
-	@$(CONFIGURE) fuzz >/dev/null
-	$(BUILD) fuzz
+	@$(CONFIGURE) asan >/dev/null
+	$(BUILD) asan --target fuzzers
 	tools/fuzz $(SECONDS) $(JOBS) "$(ONLY)"
 
 torture: ## Run the long suites at full scale; appends to build/torture/results.jsonl

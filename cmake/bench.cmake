@@ -7,7 +7,7 @@ list(REMOVE_ITEM shared ${benches})
 add_library(bench_shared STATIC ${shared})
 target_link_libraries(bench_shared PUBLIC ${MILLRACE_TOP_LAYER} test_servers CLI11::CLI11
                                           nlohmann_json::nlohmann_json)
-millrace_precompile(bench_shared <CLI/CLI.hpp> <nlohmann/json.hpp>)
+millrace_use_precompiled(bench_shared layers)
 foreach(bench IN LISTS benches)
   cmake_path(GET bench STEM name)
   add_executable(${name} ${bench})

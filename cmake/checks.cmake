@@ -29,6 +29,7 @@ function(millrace_check_headers)
     list(APPEND alone "${source}")
   endforeach()
   add_library(check_headers OBJECT EXCLUDE_FROM_ALL ${alone})
+  set_target_properties(check_headers PROPERTIES UNITY_BUILD OFF)
   # We want the compiler's opinion, not its code.
   target_compile_options(check_headers PRIVATE -O0 -g0 -U_FORTIFY_SOURCE)
   target_link_libraries(check_headers PRIVATE ${MILLRACE_TOP_LAYER})

@@ -20,12 +20,16 @@ set(CMAKE_CXX_FLAGS_DEBUG "-Og -g")
 
 find_program(CCACHE ccache)
 if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # The sloppiness lets it cache files that use a precompiled header.
-  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros "${CCACHE}")
+  # The sloppiness lets it cache files that use a precompiled header; the base lets two checkouts
+  # share what they compiled.
+  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros
+      CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 "${CCACHE}")
 endif()
 
 add_library(millrace_flags INTERFACE)
 target_compile_features(millrace_flags INTERFACE cxx_std_23)
+# Paths in messages and debug information start at the repository, wherever it was built.
+target_compile_options(millrace_flags INTERFACE "-ffile-prefix-map=${CMAKE_SOURCE_DIR}/=")
 
 # ---- Warnings
 # -Wconversion is not here but in millrace_layer(): a silently cut size is a bug in src/, while in

@@ -1,5 +1,5 @@
 # fuzz/<name>_fuzz.cc are libFuzzer programs; tools/fuzz runs them. All of src/ is compiled with
-# the fuzzer's coverage counters (MILLRACE_SANITIZE in the preset), only these link its main().
+# the fuzzer's coverage counters (MILLRACE_SANITIZE in the asan preset), only these link its main().
 file(GLOB fuzzers CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/fuzz/*_fuzz.cc")
 add_custom_target(fuzzers)
 foreach(fuzzer IN LISTS fuzzers)

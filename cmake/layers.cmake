@@ -13,11 +13,11 @@ endfunction()
 set_property(DIRECTORY APPEND PROPERTY
              CMAKE_CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/cmake/layers.txt")
 
-# millrace_layer(<name> LINKS <libraries> [PRECOMPILE <headers>]): the library millrace_<name> from
+# millrace_layer(<name> LINKS <libraries>): the library millrace_<name> from
 # src/<name>/**.cc.
 # Calls go lowest layer first. A layer that has no source yet is skipped.
 function(millrace_layer name)
-  cmake_parse_arguments(ARG "" "" "LINKS;PRECOMPILE" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "LINKS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/${name}/*.cc")
   millrace_leave_out(sources)
   if(NOT sources)
@@ -27,7 +27,7 @@ function(millrace_layer name)
   target_include_directories(millrace_${name} PUBLIC "${CMAKE_SOURCE_DIR}/src")
   target_compile_options(millrace_${name} PRIVATE -Wconversion -Wno-sign-conversion)
   target_link_libraries(millrace_${name} PUBLIC millrace_flags millrace_version ${ARG_LINKS})
-  millrace_precompile(millrace_${name} ${ARG_PRECOMPILE})
+  millrace_use_precompiled(millrace_${name} layers)
   millrace_layers_below(${name} below)
   foreach(layer IN LISTS below)
     if(TARGET millrace_${layer})

@@ -8,11 +8,12 @@ list(FILTER sources EXCLUDE REGEX "_(main|test)\\.cc$")
 add_library(test_servers STATIC ${sources})
 target_include_directories(test_servers PUBLIC "${CMAKE_SOURCE_DIR}")
 # Some servers are scripts of tools/; this finds them for a test that is started by hand.
-target_compile_definitions(test_servers PRIVATE "MILLRACE_SOURCE_DIR=\"${CMAKE_SOURCE_DIR}\"")
+set_source_files_properties("${CMAKE_SOURCE_DIR}/tests/servers/ceph_server.cc" PROPERTIES
+  COMPILE_DEFINITIONS "MILLRACE_SOURCE_DIR=\"${CMAKE_SOURCE_DIR}\"")
 target_link_libraries(test_servers PUBLIC
   millrace_flags millrace_base OpenSSL::SSL OpenSSL::Crypto CURL::libcurl pugixml::pugixml
   fmt::fmt)
-millrace_precompile(test_servers)
+millrace_use_precompiled(test_servers layers)
 foreach(main IN LISTS mains)
   cmake_path(GET main STEM name)
   string(REGEX REPLACE "_main$" "" name "${name}")

@@ -1,21 +1,23 @@
 # Tests mirror src/: tests/<layer>/**_test.cc become <layer>_tests (ctest label "unit"), and
 # **_torture_test.cc become <layer>_torture (label "torture"), which scale with MILLRACE_SCALE.
+# tests/servers_test has a label of its own, "servers": sanitizers skip the tests of our test servers.
 # Other .cc files of the folder, as contract suites, are linked into both. tests/tools holds Python
 # tests of tools/.
 millrace_require(GTest "libgtest-dev libgmock-dev")
 
 # In a release build the code under test is optimised, the tests themselves are not: they compile in
-# half the time, and none of them is where time is spent.
-function(millrace_compile_tests target)
-  target_compile_options(${target} PRIVATE -O0 -U_FORTIFY_SOURCE)
-endfunction()
+# half the time, and none of them is where time is spent. -fPIC, as in libraries, because programs
+# (-fPIE) could not share precompiled headers with the suites that are linked into several.
+set(MILLRACE_TEST_OPTIONS -O0 -U_FORTIFY_SOURCE -fPIC)
+millrace_precompiled(tests LINKS fmt::fmt spdlog::spdlog GTest::gtest
+                     OPTIONS ${MILLRACE_TEST_OPTIONS} HEADERS <gtest/gtest.h>)
 
 # millrace_test(<executable> <label> <libraries and sources>)
 function(millrace_test name label libraries)
   add_executable(${name} ${ARGN})
   target_link_libraries(${name} PRIVATE ${libraries} GTest::gtest_main)
-  millrace_precompile(${name} <gtest/gtest.h>)
-  millrace_compile_tests(${name})
+  millrace_use_precompiled(${name} tests)
+  target_compile_options(${name} PRIVATE ${MILLRACE_TEST_OPTIONS})
   add_test(NAME ${name} COMMAND ${name})
   set(environment "MILLRACE_SOURCE_DIR=${CMAKE_SOURCE_DIR}")
   if(TARGET millrace)
@@ -54,12 +56,16 @@ function(millrace_test_folder folder)
     # Objects and not an archive: the linker would drop suites that only register themselves.
     add_library(${layer}_shared_tests OBJECT ${shared})
     target_link_libraries(${layer}_shared_tests PUBLIC ${libraries})
-    millrace_precompile(${layer}_shared_tests <gtest/gtest.h>)
-    millrace_compile_tests(${layer}_shared_tests)
+    millrace_use_precompiled(${layer}_shared_tests tests)
+    target_compile_options(${layer}_shared_tests PRIVATE ${MILLRACE_TEST_OPTIONS})
     list(APPEND libraries ${layer}_shared_tests)
   endif()
   if(unit)
-    millrace_test(${layer}_tests unit "${libraries}" ${unit})
+    set(label unit)
+    if(layer STREQUAL "servers_test")
+      set(label servers)
+    endif()
+    millrace_test(${layer}_tests ${label} "${libraries}" ${unit})
   endif()
   if(torture)
     millrace_test(${layer}_torture torture "${libraries}" ${torture})

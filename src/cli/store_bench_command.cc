@@ -11,7 +11,7 @@
 namespace millrace::cli {
 namespace {
 
-struct Options {
+struct BenchOptions {
   std::string url = std::string(kStorePrefix);
   std::string size_text = "16MiB";
   std::string small_size_text = "4KiB";
@@ -26,7 +26,7 @@ struct Sizes {
   std::uint64_t small = 0;
 };
 
-Result<Sizes> parse_sizes(const Options& options) {
+Result<Sizes> parse_sizes(const BenchOptions& options) {
   Sizes sizes;
   MR_ASSIGN_OR_RETURN(sizes.large, parse_size(options.size_text));
   MR_ASSIGN_OR_RETURN(sizes.small, parse_size(options.small_size_text));
@@ -60,7 +60,7 @@ Status print_phase(Output& output, const BenchPhase& phase) {
 }
 
 Result<int> bench_reads(Session& session, const Location& location, ObjectStore& store,
-                        const Options& options, const Sizes& sizes) {
+                        const BenchOptions& options, const Sizes& sizes) {
   MR_ASSIGN_OR_RETURN(const ObjectInfo info, store.head(session.request(), location.object_key()));
   if (info.size == 0) {
     return failure(StatusCode::kInvalidArgument,
@@ -80,7 +80,7 @@ Result<int> bench_reads(Session& session, const Location& location, ObjectStore&
   return 0;
 }
 
-Result<int> bench_store(Session& session, const Options& options) {
+Result<int> bench_store(Session& session, const BenchOptions& options) {
   MR_ASSIGN_OR_RETURN(const Sizes sizes, parse_sizes(options));
   MR_ASSIGN_OR_RETURN(const Location location, session.locate(options.url));
   MR_ASSIGN_OR_RETURN(const auto store,
@@ -119,7 +119,7 @@ Result<int> bench_store(Session& session, const Options& options) {
 }  // namespace
 
 void register_store_bench(CommandLine& line, CLI::App& store) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<BenchOptions>();
   CLI::App* const command =
       store.add_subcommand("bench", "Measure a store: throughput, request rate, latency");
   command

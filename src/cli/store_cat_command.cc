@@ -14,7 +14,7 @@
 namespace millrace::cli {
 namespace {
 
-struct Options {
+struct CatOptions {
   std::string url;
   std::string range;
   std::string offset;
@@ -36,7 +36,7 @@ std::unexpected<Status> refuse_range(std::string_view text) {
 }
 
 // What was asked for, before the size is known.
-Result<ByteRange> parse_range(const Options& options) {
+Result<ByteRange> parse_range(const CatOptions& options) {
   constexpr std::uint64_t kToTheEnd = std::numeric_limits<std::uint64_t>::max();
   ByteRange range{0, kToTheEnd};
   if (!options.range.empty()) {
@@ -59,7 +59,7 @@ Result<ByteRange> parse_range(const Options& options) {
   return range;
 }
 
-Result<int> cat_object(Session& session, const Options& options) {
+Result<int> cat_object(Session& session, const CatOptions& options) {
   MR_ASSIGN_OR_RETURN(ByteRange range, parse_range(options));
   if (session.output().json()) {
     return failure(StatusCode::kInvalidArgument,
@@ -83,7 +83,7 @@ Result<int> cat_object(Session& session, const Options& options) {
 }  // namespace
 
 void register_store_cat(CommandLine& line, CLI::App& store) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CatOptions>();
   CLI::App* const command = store.add_subcommand("cat", "Write an object to standard output");
   command->add_option("url", options->url, "The object: a URL, or a path inside --store")
       ->type_name("URL")

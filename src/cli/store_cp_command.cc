@@ -13,7 +13,7 @@
 namespace millrace::cli {
 namespace {
 
-struct Options {
+struct CpOptions {
   std::string source;
   std::string target;
   bool recursive = false;
@@ -76,7 +76,7 @@ Result<int> report(Session& session, const Endpoint& source, const Endpoint& tar
   return 0;
 }
 
-Result<int> copy_objects(Session& session, const Options& options) {
+Result<int> copy_objects(Session& session, const CpOptions& options) {
   const TimePoint started = session.clock().now();
   MR_ASSIGN_OR_RETURN(const Endpoint source, parse_endpoint(session, options.source));
   MR_ASSIGN_OR_RETURN(Endpoint target, parse_endpoint(session, options.target));
@@ -105,7 +105,7 @@ Result<int> copy_objects(Session& session, const Options& options) {
 }  // namespace
 
 void register_store_cp(CommandLine& line, CLI::App& store) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CpOptions>();
   CLI::App* const command =
       store.add_subcommand("cp", "Copy between files and stores, or between stores");
   command

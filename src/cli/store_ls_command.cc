@@ -10,7 +10,7 @@
 namespace millrace::cli {
 namespace {
 
-struct Options {
+struct LsOptions {
   std::string url = std::string(kStorePrefix);
   bool recursive = false;
   bool details = false;
@@ -49,7 +49,7 @@ Status print_page(Output& output, const ListPage& page, bool details) {
   return {};
 }
 
-Result<int> list_store(Session& session, const Options& options) {
+Result<int> list_store(Session& session, const LsOptions& options) {
   MR_ASSIGN_OR_RETURN(const Location location, session.locate(options.url));
   MR_ASSIGN_OR_RETURN(const auto store, session.store(location.store));
   Output& output = session.output();
@@ -83,7 +83,7 @@ Result<int> list_store(Session& session, const Options& options) {
 }  // namespace
 
 void register_store_ls(CommandLine& line, CLI::App& store) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<LsOptions>();
   CLI::App* const command = store.add_subcommand("ls", "List objects, directories folded");
   command->add_option("url", options->url, "What to list: a URL, or a path inside --store")
       ->type_name("URL");

@@ -10,7 +10,7 @@
 namespace millrace::cli {
 namespace {
 
-struct Options {
+struct RmOptions {
   std::string url;
   bool recursive = false;
   bool yes = false;
@@ -77,7 +77,7 @@ Result<int> remove_below(Session& session, const Location& location, ObjectStore
   return report(session, location, removed);
 }
 
-Result<int> remove_objects(Session& session, const Options& options) {
+Result<int> remove_objects(Session& session, const RmOptions& options) {
   MR_ASSIGN_OR_RETURN(const Location location, session.locate(options.url));
   if (location.is_root() && !options.recursive) {
     return failure(StatusCode::kInvalidArgument,
@@ -102,7 +102,7 @@ Result<int> remove_objects(Session& session, const Options& options) {
 }  // namespace
 
 void register_store_rm(CommandLine& line, CLI::App& store) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RmOptions>();
   CLI::App* const command = store.add_subcommand("rm", "Remove objects");
   command->add_option("url", options->url, "What to remove: a URL, or a path inside --store")
       ->type_name("URL")

@@ -15,9 +15,6 @@
 namespace millrace {
 namespace {
 
-// Linux moves at most this much per call; larger requests are cut, so that counts stay in range.
-constexpr std::size_t kTransferBytesMax = 0x7ffff000;
-
 // The offset as the kernel takes it, or a failure for one that no file can have.
 Result<off_t> checked_offset(std::uint64_t offset, std::size_t length, const std::string& path) {
   constexpr auto kOffsetMax = static_cast<std::uint64_t>(INT64_MAX);

@@ -13,6 +13,9 @@
 
 namespace millrace {
 
+// Linux moves at most this much per call; larger requests are cut, so that counts stay in range.
+inline constexpr std::size_t kTransferBytesMax = 0x7ffff000;
+
 // An open descriptor of the operating system, and the path for its messages.
 //
 // Lifecycle: opened or adopted, closed by the destructor. Move-only. Failures carry the codes of

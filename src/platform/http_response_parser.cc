@@ -15,7 +15,8 @@ namespace millrace {
 namespace {
 
 constexpr std::size_t kHeadBytesMax = 64 * 1024;
-constexpr std::size_t kHeaderLinesMax = 256;
+constexpr std::size_t kHeaderLinesMax = 256;  // Of a head, and of a trailer.
+constexpr int kInterimAnswersMax = 16;
 constexpr std::size_t kChunkLineBytesMax = 1024;
 
 Status malformed(std::string_view why) {
@@ -156,8 +157,12 @@ Status HttpResponseParser::take_head() {
     MR_RETURN_IF_ERROR(first ? take_status_line(line) : take_header_line(line));
     first = false;
   }
-  // An interim answer: the real one follows.
-  if (response_.status < 200) return {};
+  if (response_.status < 200) {  // An interim answer: the real one follows.
+    if (++interim_answers_ > kInterimAnswersMax) {
+      return malformed(fmt::format("more than {} interim answers precede it", kInterimAnswersMax));
+    }
+    return {};
+  }
   return choose_body();
 }
 
@@ -264,6 +269,9 @@ Status HttpResponseParser::take_line(std::string_view line) {
       return {};
     case State::kTrailer:
       if (line.empty()) state_ = State::kDone;
+      if (++trailer_lines_ > kHeaderLinesMax) {
+        return malformed(fmt::format("its trailer has more than {} lines", kHeaderLinesMax));
+      }
       return {};
     default:
       break;

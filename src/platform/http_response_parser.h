@@ -28,8 +28,8 @@ class HttpBodySink {
 // the next: lengths that differ, a length beside chunks, folded headers and bare line feeds are
 // refused.
 //
-// Limits: a head of 64 KiB and 256 lines. Failures are kUnavailable: the connection is of no more
-// use, and another may do better. Thread-compatible.
+// Limits: a head of 64 KiB and 256 lines, 16 interim answers, 256 lines of trailer. Failures are
+// kUnavailable: the connection is of no more use, and another may do better. Thread-compatible.
 class HttpResponseParser {
  public:
   // `head_only`: the answer to a HEAD, which declares a length and has no body.
@@ -79,6 +79,8 @@ class HttpResponseParser {
   std::string line_;  // The head, or a line between chunks, as far as it has come.
   std::size_t searched_ = 0;
   std::uint64_t left_ = 0;
+  int interim_answers_ = 0;
+  std::size_t trailer_lines_ = 0;
   int minor_version_ = 1;
   bool keep_alive_ = true;
 };

@@ -10,13 +10,13 @@
 
 #include <fmt/format.h>
 
+#include "platform/file.h"
 #include "platform/file_error.h"
 
 namespace millrace {
 namespace {
 
-constexpr std::size_t kTransferBytesMax = 0x7ffff000;  // What Linux moves at most per call.
-constexpr std::size_t kDepthMax = 16384;               // Half of the kernel's own limit.
+constexpr std::size_t kDepthMax = 16384;  // Half of the kernel's own limit.
 
 Status refused(int error, std::string_view what) {
   return {StatusCode::kUnsupported, fmt::format("the kernel refuses io_uring ({}: {})", what,

@@ -9,23 +9,23 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr WallTime kTime{std::chrono::milliseconds(1'767'323'045'678)};
+constexpr WallTime kMoment{std::chrono::milliseconds(1'767'323'045'678)};
 
 TEST(TimeFormat, Forms) {
-  EXPECT_EQ(format_http_date(kTime), "Fri, 02 Jan 2026 03:04:05 GMT");
-  EXPECT_EQ(format_iso8601_basic(kTime), "20260102T030405Z");
-  EXPECT_EQ(format_iso8601(kTime), "2026-01-02T03:04:05.678Z");
+  EXPECT_EQ(format_http_date(kMoment), "Fri, 02 Jan 2026 03:04:05 GMT");
+  EXPECT_EQ(format_iso8601_basic(kMoment), "20260102T030405Z");
+  EXPECT_EQ(format_iso8601(kMoment), "2026-01-02T03:04:05.678Z");
   EXPECT_EQ(format_iso8601(WallTime(-1ms)), "1969-12-31T23:59:59.999Z");
   EXPECT_EQ(format_iso8601(WallTime::min()), "1677-09-21T00:12:43.145Z");
   EXPECT_EQ(format_iso8601(WallTime::max()), "2262-04-11T23:47:16.854Z");
 }
 
 TEST(TimeFormat, ParsesItsForms) {
-  const WallTime seconds = std::chrono::floor<std::chrono::seconds>(kTime);
+  const WallTime seconds = std::chrono::floor<std::chrono::seconds>(kMoment);
   EXPECT_EQ(parse_http_date("Fri, 02 Jan 2026 03:04:05 GMT"), seconds);
   EXPECT_EQ(parse_http_date("Sun, 06 Nov 1994 08:49:37 GMT"), WallTime(784'111'777s));
   EXPECT_EQ(parse_iso8601_basic("20260102T030405Z"), seconds);
-  EXPECT_EQ(parse_iso8601("2026-01-02T03:04:05.678Z"), kTime);
+  EXPECT_EQ(parse_iso8601("2026-01-02T03:04:05.678Z"), kMoment);
   EXPECT_EQ(parse_iso8601("2026-01-02T03:04:05Z"), seconds);
   EXPECT_EQ(parse_iso8601("2026-01-02T03:04:05.123456789Z"), seconds + 123'456'789ns);
   EXPECT_EQ(parse_iso8601("2026-01-02T05:34:05+02:30"), seconds);

@@ -21,7 +21,7 @@ std::shared_ptr<ObjectStore> make_file_store() {
     std::unique_ptr<FileObjectStore> store;
   };
   auto place = std::make_shared<Place>();
-  place->path = testing::TempDir() + "millrace-contract-XXXXXX";
+  place->path = ::testing::TempDir() + "millrace-contract-XXXXXX";
   if (::mkdtemp(place->path.data()) == nullptr) return nullptr;
   place->store = FileObjectStore::open(place->path, place->disk).value();
   return {place, place->store.get()};
@@ -30,7 +30,7 @@ std::shared_ptr<ObjectStore> make_file_store() {
 }  // namespace
 
 INSTANTIATE_TEST_SUITE_P(File, ObjectStoreContract,
-                         testing::Values(ContractTarget{
+                         ::testing::Values(ContractTarget{
                              .name = "file",
                              .make_store = make_file_store,
                              .traits = {.keys_may_be_prefixes_of_keys = false,

@@ -68,12 +68,12 @@ TEST_P(ObjectStoreContract, OddKeysAreDistinctAndComeBackFromList) {
   }
   std::set<std::string> expected;
   for (const std::string& name : names) {
-    SCOPED_TRACE(testing::PrintToString(name));
+    SCOPED_TRACE(::testing::PrintToString(name));
     must_put(key(name), "content of " + name);
     expected.insert(prefix() + name);
   }
   for (const std::string& name : names) {
-    SCOPED_TRACE(testing::PrintToString(name));
+    SCOPED_TRACE(::testing::PrintToString(name));
     EXPECT_EQ(must_read(key(name)), "content of " + name);
     auto info = store().head(context(), key(name));
     ASSERT_TRUE(info) << info.error().to_string();

@@ -4,7 +4,7 @@
 namespace millrace {
 
 INSTANTIATE_TEST_SUITE_P(Memory, ObjectStoreContract,
-                         testing::Values(ContractTarget{
+                         ::testing::Values(ContractTarget{
                              .name = "memory",
                              .make_store = [] { return std::make_shared<MemoryObjectStore>(); },
                              .traits = {.part_bytes = 64 * kKiB}}),

@@ -17,7 +17,7 @@
 //
 //   INSTANTIATE_TEST_SUITE_P(
 //       File, ObjectStoreContract,
-//       testing::Values(ContractTarget{
+//       ::testing::Values(ContractTarget{
 //           .name = "file",
 //           .make_store = [] { return std::make_shared<FileObjectStore>(...); },
 //           .traits = {.keys_may_be_prefixes_of_keys = false}}),
@@ -56,11 +56,11 @@ struct ContractTarget {
   friend void PrintTo(const ContractTarget& target, std::ostream* out) { *out << target.name; }
 };
 
-inline std::string contract_target_name(const testing::TestParamInfo<ContractTarget>& info) {
+inline std::string contract_target_name(const ::testing::TestParamInfo<ContractTarget>& info) {
   return info.param.name;
 }
 
-class ObjectStoreContract : public testing::TestWithParam<ContractTarget> {
+class ObjectStoreContract : public ::testing::TestWithParam<ContractTarget> {
  protected:
   void SetUp() override;
   // Removes everything under the test's prefix.

@@ -75,7 +75,7 @@ std::shared_ptr<ObjectStore> slow_memory() {
 
 INSTANTIATE_TEST_SUITE_P(
     Wrappers, ObjectStoreContract,
-    testing::Values(
+    ::testing::Values(
         ContractTarget{"memory_with_latency", slow_memory, kSmallParts},
         ContractTarget{"metered",
                        [] {

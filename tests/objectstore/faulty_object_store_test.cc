@@ -14,7 +14,7 @@ namespace {
 
 using std::chrono::seconds;
 
-class Faulty : public testing::Test {
+class Faulty : public ::testing::Test {
  protected:
   RequestContext context() const { return {clock_.now() + seconds(10), "test"}; }
   Status put(std::string_view text) {

@@ -29,14 +29,14 @@ namespace millrace {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 const RequestContext kContext = RequestContext::background();
 
-class FileObjectStoreTest : public testing::Test {
+class FileObjectStoreTest : public ::testing::Test {
  protected:
   FileObjectStoreTest() {
-    std::string pattern = testing::TempDir() + "millrace-store-XXXXXX";
+    std::string pattern = ::testing::TempDir() + "millrace-store-XXXXXX";
     root_ = ::mkdtemp(pattern.data());
     store_ = open();
   }
@@ -264,7 +264,7 @@ TEST_F(FileObjectStoreTest, WorksWithoutAttributes) {
 
 TEST_F(FileObjectStoreTest, ListsLikeASortedSet) {
   const std::uint64_t seed = std::random_device()();
-  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  SCOPED_TRACE(::testing::Message() << "seed " << seed);
   std::mt19937_64 random(seed);
   std::set<std::string> model;
   const auto random_text = [&](std::size_t length_max) {

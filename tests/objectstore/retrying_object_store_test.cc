@@ -19,7 +19,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-class Retrying : public testing::Test {
+class Retrying : public ::testing::Test {
  protected:
   void make(FaultPlan plan, RetryPolicy policy = {}) {
     memory_ = std::make_shared<MemoryObjectStore>(

@@ -152,7 +152,7 @@ TEST(RetryingSimulation, ReadsAreAnsweredOnceInTimeAndRight) {
   std::uint64_t hedges = 0;
   std::uint64_t won = 0;
   std::uint64_t succeeded = 0;
-  for (std::uint64_t seed = 1; seed <= kSeeds && !testing::Test::HasFailure(); ++seed) {
+  for (std::uint64_t seed = 1; seed <= kSeeds && !::testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Simulation simulation(seed);
     simulation.run();
@@ -168,7 +168,7 @@ TEST(RetryingSimulation, ReadsAreAnsweredOnceInTimeAndRight) {
 
 TEST(RetryingSimulation, ConditionalPutsTellTheTruth) {
   std::uint64_t settled = 0;
-  for (std::uint64_t seed = 1; seed <= kSeeds && !testing::Test::HasFailure(); ++seed) {
+  for (std::uint64_t seed = 1; seed <= kSeeds && !::testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
     ManualClock clock;

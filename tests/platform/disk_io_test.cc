@@ -27,10 +27,10 @@ namespace {
 
 const RequestContext kContext = RequestContext::background();
 
-class DiskIoContract : public testing::TestWithParam<DiskIoPreference> {
+class DiskIoContract : public ::testing::TestWithParam<DiskIoPreference> {
  protected:
   DiskIoContract() {
-    std::string pattern = testing::TempDir() + "millrace-io-XXXXXX";
+    std::string pattern = ::testing::TempDir() + "millrace-io-XXXXXX";
     root_ = ::mkdtemp(pattern.data());
     file_ = disk_.open(join_path(root_, "f"), OpenMode::kCreate).value();
   }
@@ -74,7 +74,7 @@ TEST_P(DiskIoContract, FailuresNameTheFile) {
   file_ = disk_.open(join_path(root_, "f"), OpenMode::kRead).value();
   const Status status = write(0, "x").error();
   EXPECT_EQ(status.code(), StatusCode::kIoError);
-  EXPECT_THAT(status.message(), testing::HasSubstr(file_->path()));
+  EXPECT_THAT(status.message(), ::testing::HasSubstr(file_->path()));
   EXPECT_EQ(write(UINT64_MAX - 1, "xyz").error().code(), StatusCode::kInvalidArgument);
 }
 
@@ -178,7 +178,7 @@ TEST_P(DiskIoContract, DestructionWaitsForWhatIsInFlight) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, DiskIoContract,
-                         testing::Values(DiskIoPreference::kThreads, DiskIoPreference::kUring),
+                         ::testing::Values(DiskIoPreference::kThreads, DiskIoPreference::kUring),
                          [](const auto& test) {
                            return test.param == DiskIoPreference::kThreads ? "Threads" : "Uring";
                          });
@@ -219,7 +219,7 @@ TEST(MakeDiskIo, SaysWhatItChose) {
   const auto any = make_disk_io({.preference = DiskIoPreference::kAny}, executor).value();
   EXPECT_TRUE(any.choice.starts_with(any.engine->name())) << any.choice;
   if (any.engine->name() == "threads") {
-    EXPECT_THAT(any.choice, testing::HasSubstr("because"));
+    EXPECT_THAT(any.choice, ::testing::HasSubstr("because"));
   }
 }
 

@@ -21,7 +21,7 @@ namespace {
 
 struct PosixSubject {
   PosixSubject() {
-    std::string pattern = testing::TempDir() + "millrace-disk-XXXXXX";
+    std::string pattern = ::testing::TempDir() + "millrace-disk-XXXXXX";
     root = ::mkdtemp(pattern.data());
   }
   ~PosixSubject() { std::filesystem::remove_all(root); }
@@ -41,7 +41,7 @@ struct FaultySubject {
 };
 
 template <class Subject>
-class DiskContract : public testing::Test {
+class DiskContract : public ::testing::Test {
  protected:
   std::string path(std::string_view name) const { return join_path(subject_.root, name); }
   Disk& disk() { return subject_.disk; }
@@ -76,7 +76,7 @@ class DiskContract : public testing::Test {
   Subject subject_;
 };
 
-using Subjects = testing::Types<PosixSubject, MemorySubject, FaultySubject>;
+using Subjects = ::testing::Types<PosixSubject, MemorySubject, FaultySubject>;
 TYPED_TEST_SUITE(DiskContract, Subjects);
 
 TYPED_TEST(DiskContract, ReadsBackWhatWasWritten) {
@@ -118,8 +118,8 @@ TYPED_TEST(DiskContract, OpenModesMeanWhatTheySay) {
 
 TYPED_TEST(DiskContract, FailuresNameThePath) {
   const Status status = this->disk().open(this->path("gone"), OpenMode::kRead).error();
-  EXPECT_THAT(status.message(), testing::HasSubstr(this->path("gone")));
-  EXPECT_THAT(status.message(), testing::HasSubstr("No such file"));
+  EXPECT_THAT(status.message(), ::testing::HasSubstr(this->path("gone")));
+  EXPECT_THAT(status.message(), ::testing::HasSubstr("No such file"));
 }
 
 TYPED_TEST(DiskContract, DirectoriesAreNotFiles) {

@@ -15,10 +15,10 @@
 namespace millrace {
 namespace {
 
-class FileTest : public testing::Test {
+class FileTest : public ::testing::Test {
  protected:
   FileTest() {
-    std::string pattern = testing::TempDir() + "millrace-file-XXXXXX";
+    std::string pattern = ::testing::TempDir() + "millrace-file-XXXXXX";
     root_ = ::mkdtemp(pattern.data());
   }
   ~FileTest() override { std::filesystem::remove_all(root_); }
@@ -88,7 +88,7 @@ TEST_F(FileTest, ReadFileHasALimit) {
   ASSERT_TRUE(write_file_atomically(path("a"), as_bytes(std::string(70'000, 'x'))).ok());
   EXPECT_EQ(read_file(path("a"), 70'000).value().size(), 70'000u);
   EXPECT_EQ(read_file(path("a"), 69'999).error().code(), StatusCode::kResourceExhausted);
-  EXPECT_THAT(read_file("/proc/self/status").value(), testing::HasSubstr("Pid:"));
+  EXPECT_THAT(read_file("/proc/self/status").value(), ::testing::HasSubstr("Pid:"));
 }
 
 TEST(Path, PartsAndWholes) {

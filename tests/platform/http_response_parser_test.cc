@@ -136,7 +136,7 @@ void expect_whole(const Outcome& outcome, int status, std::string_view body) {
 
 // Refused by consume(), without waiting for the connection's end, and before the sink sees a head.
 void expect_head_refused(std::string_view input) {
-  SCOPED_TRACE(testing::PrintToString(std::string(input.substr(0, 200))));
+  SCOPED_TRACE(::testing::PrintToString(std::string(input.substr(0, 200))));
   const Outcome outcome = read(input);
   EXPECT_EQ(outcome.code, StatusCode::kUnavailable);
   EXPECT_EQ(outcome.heads, 0);
@@ -403,12 +403,30 @@ TEST(HttpResponseParser, LimitsTheLinesOfAHead) {
   }
 }
 
+TEST(HttpResponseParser, LimitsInterimAnswers) {
+  std::string interim;
+  for (int i = 0; i < 16; ++i) {
+    interim += "HTTP/1.1 102 Processing\r\n\r\n";
+  }
+  expect_whole(read(interim + "HTTP/1.1 204 Fine\r\n\r\n"), 204, "");
+  expect_head_refused(interim + "HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 204 Fine\r\n\r\n");
+}
+
+TEST(HttpResponseParser, LimitsTheLinesOfATrailer) {
+  std::string input = kChunkedHead + "0\r\n";
+  for (int i = 0; i < 255; ++i) {
+    input += "A:\r\n";
+  }
+  expect_whole(read(input + "\r\n"), 200, "");
+  EXPECT_EQ(read(input + "A:\r\nA:\r\n").code, StatusCode::kUnavailable);
+}
+
 TEST(HttpResponseParser, RefusesMalformedChunks) {
   for (const std::string_view chunk :
        {"\r\n", ";x\r\n", "x\r\n", "-1\r\n", "+1\r\n", "0x1\r\na\r\n", "1 1\r\n", "1g\r\n", "5\n",
         "5\rx\r\n", "8000000000000000\r\n", "ffffffffffffffff\r\n", "10000000000000000\r\n",
         "100000000000000000000000000000001\r\n"}) {
-    SCOPED_TRACE(testing::PrintToString(chunk));
+    SCOPED_TRACE(::testing::PrintToString(chunk));
     const Outcome outcome = read(kChunkedHead + std::string(chunk));
     EXPECT_EQ(outcome.code, StatusCode::kUnavailable);
     EXPECT_EQ(outcome.heads, 1);
@@ -416,13 +434,13 @@ TEST(HttpResponseParser, RefusesMalformedChunks) {
     EXPECT_FALSE(outcome.done);
   }
   for (const std::string_view end : {"b\r\n", "\n", " \r\n", "0\r\n\r\n"}) {
-    SCOPED_TRACE(testing::PrintToString(end));
+    SCOPED_TRACE(::testing::PrintToString(end));
     const Outcome outcome = read(kChunkedHead + "1\r\na" + std::string(end));
     EXPECT_EQ(outcome.code, StatusCode::kUnavailable);
     EXPECT_EQ(outcome.body, "a");
   }
   for (const std::string_view trailer : {"\n", "A: 1\n", "A: 1\r\n\n"}) {
-    SCOPED_TRACE(testing::PrintToString(trailer));
+    SCOPED_TRACE(::testing::PrintToString(trailer));
     const Outcome outcome = read(kChunkedHead + "0\r\n" + std::string(trailer));
     EXPECT_EQ(outcome.code, StatusCode::kUnavailable);
     EXPECT_FALSE(outcome.done);

@@ -1,14 +1,14 @@
 #include "tests/servers/signed_request.h"
 
-#include <algorithm>
 #include <array>
-#include <cctype>
 #include <memory>
 #include <mutex>
 
 #include <curl/curl.h>
 #include <fmt/format.h>
 #include <openssl/evp.h>
+
+#include "base/ascii.h"
 
 namespace millrace::testing {
 namespace {
@@ -24,9 +24,7 @@ std::size_t take_header(char* bytes, std::size_t size, std::size_t count, void* 
   // A redirect or "100 Continue" begins with a status line of its own: only the last head counts.
   if (line.starts_with("HTTP/")) headers.clear();
   if (const auto colon = line.find(':'); colon != std::string_view::npos) {
-    std::string name(line.substr(0, colon));
-    std::transform(name.begin(), name.end(), name.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    const std::string name = lower_case(line.substr(0, colon));
     const auto begin = line.find_first_not_of(" \t", colon + 1);
     const auto end = line.find_last_not_of(" \t\r\n");
     headers[name] = begin > end ? "" : std::string(line.substr(begin, end - begin + 1));

@@ -9,9 +9,6 @@
 namespace millrace::testing {
 namespace {
 
-constexpr size_t kKeysMax = 1000;
-constexpr size_t kKeyBytesMax = 1024;
-
 struct Deletion {
   std::string key;
   std::string etag;  // "": unconditional.

@@ -11,7 +11,6 @@
 namespace millrace::testing {
 namespace {
 
-constexpr size_t kKeysMax = 1000;
 constexpr size_t kHugeAnswerBytes = 32 * 1024 * 1024;
 
 struct ListQuery {

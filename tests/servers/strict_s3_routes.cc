@@ -1,10 +1,10 @@
 // Which operation a request asks for.
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <span>
 #include <vector>
 
+#include "base/ascii.h"
 #include "tests/servers/strict_s3_operations.h"
 
 namespace millrace::testing {
@@ -76,9 +76,7 @@ bool is_known_header(std::string_view field) {
                                                             "x-amz-copy-source-if-match",
                                                             "x-amz-copy-source-if-none-match",
                                                             "x-amz-request-payer"};
-  std::string name(field);
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string name = lower_case(field);
   if (contains(kUnserved, name)) return false;
   return !name.starts_with("x-amz-") || name.starts_with("x-amz-meta-") ||
          name.starts_with("x-amz-checksum-") || contains(kAmz, name);

@@ -15,8 +15,6 @@
 namespace millrace::testing {
 namespace {
 
-constexpr size_t kKeyBytesMax = 1024;
-
 struct Address {
   std::string bucket;
   std::string key;

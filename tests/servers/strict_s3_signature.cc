@@ -1,13 +1,13 @@
 #include "tests/servers/strict_s3_signature.h"
 
 #include <algorithm>
-#include <cctype>
 #include <chrono>
 #include <ctime>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "base/ascii.h"
 #include "tests/servers/strict_s3_digest.h"
 
 namespace millrace::testing {
@@ -34,13 +34,6 @@ std::vector<std::string> split(std::string_view text, char separator) {
     parts.emplace_back(text.substr(begin, end == std::string_view::npos ? end : end - begin));
   }
   return parts;
-}
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
 }
 
 S3Result<Authorization> parse_authorization(const std::string& header) {
@@ -156,14 +149,14 @@ S3Result<void> check_signed_headers(const HttpRequest& request,
                                     const std::vector<std::string>& names) {
   if (!std::is_sorted(names.begin(), names.end()) ||
       std::adjacent_find(names.begin(), names.end()) != names.end() ||
-      std::any_of(names.begin(), names.end(), [](const auto& n) { return n != lower(n); })) {
+      std::any_of(names.begin(), names.end(), [](const auto& n) { return n != lower_case(n); })) {
     return s3_error(400, "AuthorizationHeaderMalformed",
                     "SignedHeaders must be lower case, sorted and unique.");
   }
   std::vector<std::string> needed = {"host", "x-amz-date"};
   for (const auto& [name, value] : request.headers) {
-    if (lower(name).starts_with("x-amz-") || lower(name) == "content-md5") {
-      needed.push_back(lower(name));
+    if (lower_case(name).starts_with("x-amz-") || lower_case(name) == "content-md5") {
+      needed.push_back(lower_case(name));
     }
   }
   std::string missing;
@@ -213,7 +206,7 @@ std::string canonical_value(const HttpHeaders& headers, const std::string& wante
   std::string text;
   bool first = true;
   for (const auto& [name, value] : headers) {
-    if (lower(name) != wanted) continue;
+    if (lower_case(name) != wanted) continue;
     if (!first) text += ',';
     first = false;
     for (size_t i = 0; i < value.size(); ++i) {

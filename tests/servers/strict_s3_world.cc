@@ -5,19 +5,13 @@
 
 #include <fmt/format.h>
 
+#include "base/ascii.h"
 #include "tests/servers/strict_s3_digest.h"
 
 namespace millrace::testing {
 namespace {
 
 constexpr size_t kMetadataBytesMax = 2048;
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
-}
 
 std::string upper(std::string_view text) {
   std::string out(text);
@@ -65,7 +59,7 @@ bool take_one(int& times) {
 }
 
 std::string checksum_header(std::string_view algorithm) {
-  return "x-amz-checksum-" + lower(algorithm);
+  return "x-amz-checksum-" + lower_case(algorithm);
 }
 
 S3Checksum full_checksum(std::string_view algorithm, std::string_view body) {
@@ -81,7 +75,7 @@ S3Result<S3Payload> verify_payload(const S3Call& call) {
   }
   if (!call.checksums) return payload;
   for (const auto& [field, value] : call.http.headers) {
-    const std::string name = lower(field);
+    const std::string name = lower_case(field);
     if (!name.starts_with(kPrefix) || name == "x-amz-checksum-algorithm" ||
         name == "x-amz-checksum-type" || name == "x-amz-checksum-mode") {
       continue;
@@ -116,7 +110,7 @@ S3Result<S3Properties> read_properties(const S3Call& call) {
   if (call.has_header("Content-Type")) properties.content_type = call.header("Content-Type");
   size_t bytes = 0;
   for (const auto& [field, value] : call.http.headers) {
-    const std::string name = lower(field);
+    const std::string name = lower_case(field);
     if (!name.starts_with(kPrefix)) continue;
     bytes += name.size() - kPrefix.size() + value.size();
     properties.metadata[name.substr(kPrefix.size())] = value;

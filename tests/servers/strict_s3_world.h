@@ -13,6 +13,9 @@
 
 namespace millrace::testing {
 
+constexpr size_t kKeysMax = 1000;  // In one page of a list, and in one batch delete.
+constexpr size_t kKeyBytesMax = 1024;
+
 struct S3Checksum {
   std::string algorithm;  // CRC32, CRC32C, CRC64NVME, SHA1, SHA256.
   std::string type;       // FULL_OBJECT or COMPOSITE.

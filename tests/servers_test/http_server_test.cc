@@ -17,16 +17,16 @@ namespace millrace::testing {
 namespace {
 
 // A socket that says exactly what it is told.
-class RawClient {
+class PlainClient {
  public:
-  explicit RawClient(uint16_t port) : fd_(::socket(AF_INET, SOCK_STREAM, 0)) {
+  explicit PlainClient(uint16_t port) : fd_(::socket(AF_INET, SOCK_STREAM, 0)) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(port);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     EXPECT_EQ(::connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
   }
-  ~RawClient() { ::close(fd_); }
+  ~PlainClient() { ::close(fd_); }
 
   void say(const std::string& text) {
     EXPECT_EQ(::send(fd_, text.data(), text.size(), MSG_NOSIGNAL), ssize_t(text.size()));
@@ -61,7 +61,7 @@ HttpResponse echo(const HttpRequest& request) {
 
 TEST(HttpServerTest, KeepsTheConnectionAndTakesPipelinedRequests) {
   HttpServer server(echo);
-  RawClient client(server.port());
+  PlainClient client(server.port());
   client.say(
       "GET /a%20b HTTP/1.1\r\nHost: x\r\n\r\nPUT /c HTTP/1.1\r\nContent-Length: 3\r\n\r\nxyz");
   EXPECT_TRUE(client.hear_until("]").ends_with("GET /a b []"));
@@ -71,7 +71,7 @@ TEST(HttpServerTest, KeepsTheConnectionAndTakesPipelinedRequests) {
 
 TEST(HttpServerTest, ReadsChunkedBodiesAndAnswersExpect) {
   HttpServer server(echo);
-  RawClient client(server.port());
+  PlainClient client(server.port());
   client.say("PUT /c HTTP/1.1\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n");
   EXPECT_EQ(client.hear_until("\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
   client.say("3\r\nabc\r\n4;x=y\r\ndefg\r\n0\r\nTrailer: z\r\n\r\n");
@@ -80,7 +80,7 @@ TEST(HttpServerTest, ReadsChunkedBodiesAndAnswersExpect) {
 
 TEST(HttpServerTest, HeadDeclaresTheLengthAndSendsNoBody) {
   HttpServer server(echo);
-  RawClient client(server.port());
+  PlainClient client(server.port());
   client.say("HEAD /a HTTP/1.1\r\nConnection: close\r\n\r\n");
   const std::string answer = client.hear_all();
   EXPECT_NE(answer.find("Content-Length: 10\r\n"), std::string::npos) << answer;
@@ -93,7 +93,7 @@ TEST(HttpServerTest, RefusesWhatIsMalformedOrTooLarge) {
   options.body_bytes_max = 100;
   HttpServer server(echo, options);
   const auto status_of = [&](const std::string& text) {
-    RawClient client(server.port());
+    PlainClient client(server.port());
     client.say(text);
     return client.hear_until("\r\n").substr(0, 12);
   };
@@ -121,7 +121,7 @@ TEST(HttpServerTest, CutsResetsAndLiesAsAsked) {
     return response;
   });
   const auto fetch = [&](const std::string& path, int& error) {
-    RawClient client(server.port());
+    PlainClient client(server.port());
     client.say("GET " + path + " HTTP/1.1\r\n\r\n");
     const std::string answer = client.hear_all();
     error = client.last_error();
@@ -146,10 +146,10 @@ TEST(HttpServerTest, StopsWithIdleStalledAndDelayedConnections) {
     if (request.path == "/late") response.delay_before = std::chrono::hours(1);
     return response;
   });
-  RawClient idle(server->port());
-  RawClient half(server->port());
-  RawClient stalled(server->port());
-  RawClient late(server->port());
+  PlainClient idle(server->port());
+  PlainClient half(server->port());
+  PlainClient stalled(server->port());
+  PlainClient late(server->port());
   half.say("PUT /a HTTP/1.1\r\nContent-Length: 9\r\n\r\nabc");
   stalled.say("GET /a HTTP/1.1\r\n\r\n");
   late.say("GET /late HTTP/1.1\r\n\r\n");

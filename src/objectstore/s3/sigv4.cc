@@ -3,19 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/hex.h"
 #include "base/time_format.h"
 
 namespace millrace::s3 {
 namespace {
-
-std::string lower_case(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return out;
-}
 
 // The headers that take part, lower-cased and sorted.
 std::vector<std::pair<std::string, std::string_view>> signed_headers(
