@@ -8,7 +8,7 @@
 #include "objectstore/s3/aws_region.h"
 #include "objectstore/s3/cached_credentials.h"
 #include "objectstore/s3/credentials_chain.h"
-#include "objectstore/s3/digest.h"
+#include "platform/digest.h"
 #include "objectstore/s3/s3_object_store.h"
 #include "objectstore/s3/sigv4.h"
 
@@ -60,7 +60,7 @@ s3::SignFunction sts_signer() {
     const auto slash = std::min(rest.find('/'), rest.size());
     const auto question = std::min(rest.find('?'), rest.size());
     const std::string_view path = rest.substr(slash, question - std::min(slash, question));
-    const std::string digest = to_hex(s3::sha256(request.body.bytes()));
+    const std::string digest = to_hex(sha256(request.body.bytes()));
     const s3::SigningRequest signing{
         request.method, rest.substr(0, std::min(slash, question)), path.empty() ? "/" : path,
         question < rest.size() ? rest.substr(question + 1) : std::string_view(), digest};

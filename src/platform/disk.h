@@ -5,11 +5,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/status.h"
+#include "platform/disk_lock.h"
 
 namespace millrace {
 
@@ -45,16 +47,23 @@ enum class Replace : std::uint8_t { kAllowed, kRefused };
 
 // One open file of a Disk. It stays readable and writable after the file is renamed or removed.
 //
-// read_at and write_at may run on several threads at once; overlapping ones give the bytes of
-// either in any mix. The file must not outlive its disk.
+// read_at, read_now, write_at and punch may run on several threads at once; overlapping ones give
+// the bytes of either in any mix. The file must not outlive its disk.
 class DiskFile {
  public:
   virtual ~DiskFile() = default;
 
   // Fills `into`; less only at the end of the file. Bytes never written read as zero.
   virtual Result<std::size_t> read_at(std::uint64_t offset, MutableByteView into) = 0;
+  // Fills all of `into` if no device has to be waited for, and says true. False when some of it is
+  // not in memory, the file ends before, or the file system cannot tell: then `into` holds rubbish.
+  virtual Result<bool> read_now(std::uint64_t offset, MutableByteView into) = 0;
   // Writes all bytes, growing the file as needed. After a failure any part may have been written.
   virtual Status write_at(std::uint64_t offset, ByteView from) = 0;
+  // Frees the space of the range, which reads as zeros from now on; the size stays. Reaches the
+  // device as a write does, with the next sync. kUnsupported where the file system has no holes;
+  // after another failure any part may have been freed.
+  virtual Status punch(std::uint64_t offset, std::uint64_t length) = 0;
   // Makes content and size survive a power loss; the file's *name* needs Disk::sync_directory.
   // After a failure what was written since the last sync counts as lost: write it anew, do not sync
   // again.
@@ -93,6 +102,13 @@ class Disk {
   virtual Result<FileFacts> stat(const std::string& path) = 0;
   // Of the file system that holds `path`, which must exist.
   virtual Result<DiskSpace> space(const std::string& path) = 0;
+  // Takes the file at `path`, made when absent, for this process, and writes into it who that is:
+  // `owner`, one line (platform/process.h). kConflict when it is taken, by this process or another,
+  // with a message that names the owner; kUnsupported where the file system has no locks. The lock
+  // goes with the process, however that ends; the file stays. It is held even when the line could
+  // not be written, since a full disk must not keep out the one who will make space.
+  virtual Result<std::unique_ptr<DiskLock>> lock(const std::string& path,
+                                                 std::string_view owner) = 0;
 };
 
 }  // namespace millrace

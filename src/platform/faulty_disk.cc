@@ -32,6 +32,10 @@ std::string_view action_of(DiskOperation operation) {
       return "read";
     case DiskOperation::kWrite:
       return "write";
+    case DiskOperation::kLock:
+      return "lock";
+    case DiskOperation::kPunch:
+      return "free space of";
     case DiskOperation::kTruncate:
       return "truncate";
   }
@@ -96,6 +100,14 @@ class FaultyDisk::FaultyFile final : public DiskFile {
       return status;
     }
     return inner_->write_at(offset, from);
+  }
+  Result<bool> read_now(std::uint64_t offset, MutableByteView into) override {
+    MR_RETURN_IF_ERROR(disk_.check(DiskOperation::kRead, path()));
+    return inner_->read_now(offset, into);
+  }
+  Status punch(std::uint64_t offset, std::uint64_t length) override {
+    MR_RETURN_IF_ERROR(disk_.check(DiskOperation::kPunch, path()));
+    return inner_->punch(offset, length);
   }
   Status sync() override {
     MR_RETURN_IF_ERROR(disk_.check(DiskOperation::kSync, path()));
@@ -174,6 +186,12 @@ Result<FileFacts> FaultyDisk::stat(const std::string& path) {
 Result<DiskSpace> FaultyDisk::space(const std::string& path) {
   MR_RETURN_IF_ERROR(check(DiskOperation::kSpace, path));
   return inner_.space(path);
+}
+
+Result<std::unique_ptr<DiskLock>> FaultyDisk::lock(const std::string& path,
+                                                   std::string_view owner) {
+  MR_RETURN_IF_ERROR(check(DiskOperation::kLock, path));
+  return inner_.lock(path, owner);
 }
 
 }  // namespace millrace

@@ -19,9 +19,11 @@ enum class DiskOperation : std::uint8_t {
   kSyncDirectory,
   kStat,
   kSpace,
+  kLock,
   kRead,
   kWrite,
   kSync,
+  kPunch,
   kTruncate,
   kSize,
 };
@@ -68,6 +70,7 @@ class FaultyDisk final : public Disk {
   Status sync_directory(const std::string& path) override;
   Result<FileFacts> stat(const std::string& path) override;
   Result<DiskSpace> space(const std::string& path) override;
+  Result<std::unique_ptr<DiskLock>> lock(const std::string& path, std::string_view owner) override;
 
  private:
   class FaultyFile;

@@ -1,5 +1,6 @@
 #include "platform/file.h"
 
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -72,6 +73,16 @@ Result<std::size_t> File::read_at(std::uint64_t offset, MutableByteView into) co
   return done;
 }
 
+Result<bool> File::read_now(std::uint64_t offset, MutableByteView into) const {
+  if (offset > static_cast<std::uint64_t>(INT64_MAX)) return false;
+  const iovec target{.iov_base = into.data(), .iov_len = into.size()};
+  const ssize_t count = ::preadv2(descriptor_, &target, 1, static_cast<off_t>(offset), RWF_NOWAIT);
+  if (count >= 0) return static_cast<std::size_t>(count) == into.size();
+  // EINTR also means that it would have waited; ENOSYS is a sandbox that lacks the call.
+  if (errno == EAGAIN || errno == EOPNOTSUPP || errno == EINTR || errno == ENOSYS) return false;
+  return failure(file_error(errno, "read", path_));
+}
+
 Status File::write_at(std::uint64_t offset, ByteView from) const {
   MR_ASSIGN_OR_RETURN(const off_t start, checked_offset(offset, from.size(), path_));
   std::size_t done = 0;
@@ -106,6 +117,22 @@ Status File::truncate(std::uint64_t size) const {
     result = ::ftruncate(descriptor_, length);
   } while (result != 0 && errno == EINTR);
   return result == 0 ? Status() : file_error(errno, "truncate", path_);
+}
+
+Status File::punch(std::uint64_t offset, std::uint64_t length) const {
+  if (length == 0) return {};  // Which the kernel refuses.
+  MR_ASSIGN_OR_RETURN(const off_t start, checked_offset(offset, length, path_));
+  constexpr int kMode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+  int result = 0;
+  do {
+    result = ::fallocate(descriptor_, kMode, start, static_cast<off_t>(length));
+  } while (result != 0 && errno == EINTR);
+  if (result == 0) return {};
+  if (errno == EOPNOTSUPP || errno == ENOSYS) {
+    return {StatusCode::kUnsupported,
+            fmt::format("the file system of '{}' cannot free a part of a file", path_)};
+  }
+  return file_error(errno, "free space of", path_);
 }
 
 Status File::sync() const {

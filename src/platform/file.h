@@ -19,8 +19,8 @@ inline constexpr std::size_t kTransferBytesMax = 0x7ffff000;
 // An open descriptor of the operating system, and the path for its messages.
 //
 // Lifecycle: opened or adopted, closed by the destructor. Move-only. Failures carry the codes of
-// platform/file_error.h and name the path. read_at and write_at may be called from several threads
-// at once; everything else needs one thread at a time.
+// platform/file_error.h and name the path. read_at, read_now, write_at and punch may be called from
+// several threads at once; everything else needs one thread at a time.
 class File {
  public:
   File() = default;
@@ -41,12 +41,19 @@ class File {
   // Fills `into` from `offset`. Returns how much there was: less than asked for only at the end of
   // the file.
   Result<std::size_t> read_at(std::uint64_t offset, MutableByteView into) const;
+  // Fills all of `into` from what is in memory, and says true. False, with rubbish in `into`, when
+  // that cannot be done without waiting for the device, when the file ends before, or when the file
+  // system cannot tell. Neither allocates nor locks.
+  Result<bool> read_now(std::uint64_t offset, MutableByteView into) const;
   // Writes all bytes. After a failure any part of them may be in the file.
   Status write_at(std::uint64_t offset, ByteView from) const;
 
   Result<struct stat> stat() const;
   Result<std::uint64_t> size() const;
   Status truncate(std::uint64_t size) const;
+  // Makes the range a hole: it reads as zeros, its whole blocks take no space, the size stays.
+  // kUnsupported where the file system has no holes.
+  Status punch(std::uint64_t offset, std::uint64_t length) const;
 
   // fsync. After a failure the kernel may have dropped the unwritten pages and a second sync would
   // lie: the caller writes the bytes anew, elsewhere, or gives up.

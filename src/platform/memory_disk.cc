@@ -1,8 +1,11 @@
 #include "platform/memory_disk.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <ranges>
+
+#include <fmt/format.h>
 
 #include "base/mutex.h"
 #include "platform/file_error.h"
@@ -13,6 +16,9 @@ namespace millrace {
 namespace {
 
 using NodePtr = std::shared_ptr<MemoryNode>;
+
+// As every file system has a limit. Holes of ours take memory.
+constexpr std::uint64_t kFileBytesMax = kTiB;
 
 std::vector<std::string> components_of(std::string_view path) {
   std::vector<std::string> components;
@@ -60,18 +66,36 @@ struct MemoryDisk::State {
     std::erase_if(files, [](const auto& file) { return file.expired(); });
     std::uint64_t total = 0;
     for (const auto& file : files) {
-      if (const NodePtr node = file.lock()) total += node->content.size();
+      if (const NodePtr node = file.lock()) total += node->content.allocated_bytes();
     }
     return total;
   }
 
-  Status check_growth(const MemoryNode& node, std::uint64_t size, const std::string& path)
-      MR_REQUIRES(mutex) {
-    if (size <= node.content.size()) return {};
-    const std::uint64_t growth = size - node.content.size();
+  // Holes are free, so a file may be larger than the disk.
+  Status check_write(const MemoryNode& node, std::uint64_t offset, std::uint64_t length,
+                     const std::string& path) MR_REQUIRES(mutex) {
+    if (offset > kFileBytesMax || length > kFileBytesMax - offset) {
+      return file_error(EFBIG, "write", path);
+    }
+    const std::uint64_t growth = node.content.unallocated_bytes(offset, length);
+    if (growth == 0) return {};
     const std::uint64_t used = used_bytes();
     return used <= total_bytes && growth <= total_bytes - used ? Status()
                                                                : file_error(ENOSPC, "write", path);
+  }
+
+  // The file at `path`, made empty when absent.
+  Result<NodePtr> find_or_create_file(const std::string& path, std::string_view action)
+      MR_REQUIRES(mutex) {
+    Result<NodePtr> node = find(path, action);
+    if (node && (*node)->is_directory) return failure(file_error(EISDIR, action, path));
+    if (node || node.error().code() != StatusCode::kNotFound) return node;
+    MR_ASSIGN_OR_RETURN(NodePtr parent, find_directory(std::string(parent_path(path)), action));
+    node = std::make_shared<MemoryNode>(false);
+    (*node)->modified = system_clock().wall_now();
+    files.push_back(*node);
+    unsynced_names.apply({{std::move(parent), std::string(base_name(path)), *node}});
+    return node;
   }
 };
 
@@ -87,20 +111,26 @@ class MemoryDisk::OpenFile final : public DiskFile {
   Result<std::size_t> read_at(std::uint64_t offset, MutableByteView into) override {
     MutexLock lock(state_.mutex);
     MR_RETURN_IF_ERROR(check_powered("read"));
-    const std::string& content = node_->content;
-    if (offset >= content.size()) return 0;
-    const std::size_t count = std::min<std::uint64_t>(into.size(), content.size() - offset);
-    std::ranges::copy_n(as_bytes(content).begin() + static_cast<std::ptrdiff_t>(offset),
-                        static_cast<std::ptrdiff_t>(count), into.begin());
-    return count;
+    return node_->content.read(offset, into);
+  }
+
+  Result<bool> read_now(std::uint64_t offset, MutableByteView into) override {
+    MR_ASSIGN_OR_RETURN(const std::size_t count, read_at(offset, into));
+    return count == into.size();
   }
 
   Status write_at(std::uint64_t offset, ByteView from) override {
     MutexLock lock(state_.mutex);
     MR_RETURN_IF_ERROR(check_writable("write"));
-    if (offset > UINT64_MAX - from.size()) return file_error(EFBIG, "write", path_);
-    MR_RETURN_IF_ERROR(state_.check_growth(*node_, offset + from.size(), path_));
+    MR_RETURN_IF_ERROR(state_.check_write(*node_, offset, from.size(), path_));
     node_->write(offset, from);
+    return {};
+  }
+
+  Status punch(std::uint64_t offset, std::uint64_t length) override {
+    MutexLock lock(state_.mutex);
+    MR_RETURN_IF_ERROR(check_writable("free space of"));
+    node_->punch(offset, length);
     return {};
   }
 
@@ -114,7 +144,7 @@ class MemoryDisk::OpenFile final : public DiskFile {
   Status truncate(std::uint64_t size) override {
     MutexLock lock(state_.mutex);
     MR_RETURN_IF_ERROR(check_writable("truncate"));
-    MR_RETURN_IF_ERROR(state_.check_growth(*node_, size, path_));
+    if (size > kFileBytesMax) return file_error(EFBIG, "truncate", path_);
     node_->truncate(size);
     return {};
   }
@@ -144,6 +174,27 @@ class MemoryDisk::OpenFile final : public DiskFile {
   const std::uint64_t boot_;
 };
 
+class MemoryDisk::OpenLock final : public DiskLock {
+ public:
+  OpenLock(State& state, NodePtr node, std::uint64_t boot)
+      : state_(state), node_(std::move(node)), boot_(boot) {}
+  ~OpenLock() override {
+    MutexLock lock(state_.mutex);
+    // After a power loss it may be another's by now.
+    if (boot_ != state_.boot) return;
+    node_->locked_in_boot.reset();
+    node_->truncate(0);
+  }
+  OpenLock(const OpenLock&) = delete;
+  OpenLock& operator=(const OpenLock&) = delete;
+
+ private:
+  // Constant after construction; the node's inside is guarded by state_.mutex.
+  State& state_;
+  const NodePtr node_;
+  const std::uint64_t boot_;
+};
+
 MemoryDisk::MemoryDisk(std::uint64_t total_bytes) : state_(std::make_unique<State>(total_bytes)) {}
 MemoryDisk::~MemoryDisk() = default;
 
@@ -151,19 +202,14 @@ Result<std::unique_ptr<DiskFile>> MemoryDisk::open(const std::string& path, Open
   State& state = *state_;
   MutexLock lock(state.mutex);
   const bool creates = mode == OpenMode::kCreate || mode == OpenMode::kCreateNew;
-  Result<NodePtr> node = state.find(path, "open");
-  if (node && mode == OpenMode::kCreateNew) return failure(file_error(EEXIST, "open", path));
-  if (node && (*node)->is_directory) return failure(file_error(EISDIR, "open", path));
-  if (!node) {
-    if (!creates || node.error().code() != StatusCode::kNotFound) return failure(node.error());
-    MR_ASSIGN_OR_RETURN(NodePtr parent,
-                        state.find_directory(std::string(parent_path(path)), "open"));
-    node = std::make_shared<MemoryNode>(false);
-    (*node)->modified = system_clock().wall_now();
-    state.files.push_back(*node);
-    state.unsynced_names.apply({{std::move(parent), std::string(base_name(path)), *node}});
+  if (mode == OpenMode::kCreateNew && state.find(path, "open")) {
+    return failure(file_error(EEXIST, "open", path));
   }
-  return std::make_unique<OpenFile>(state, *node, path, mode != OpenMode::kRead, state.boot);
+  MR_ASSIGN_OR_RETURN(NodePtr node,
+                      creates ? state.find_or_create_file(path, "open") : state.find(path, "open"));
+  if (node->is_directory) return failure(file_error(EISDIR, "open", path));
+  return std::make_unique<OpenFile>(state, std::move(node), path, mode != OpenMode::kRead,
+                                    state.boot);
 }
 
 Status MemoryDisk::rename(const std::string& from, const std::string& to, Replace replace) {
@@ -242,7 +288,7 @@ Result<FileFacts> MemoryDisk::stat(const std::string& path) {
   MR_ASSIGN_OR_RETURN(const NodePtr node, state.find(path, "stat"));
   return FileFacts{.kind = node->is_directory ? FileKind::kDirectory : FileKind::kFile,
                    .size = node->content.size(),
-                   .allocated_bytes = node->content.size(),
+                   .allocated_bytes = node->content.allocated_bytes(),
                    .modified = node->modified};
 }
 
@@ -255,6 +301,23 @@ Result<DiskSpace> MemoryDisk::space(const std::string& path) {
   const std::uint64_t used = state.used_bytes();
   return DiskSpace{.total_bytes = state.total_bytes,
                    .free_bytes = state.total_bytes - std::min(used, state.total_bytes)};
+}
+
+Result<std::unique_ptr<DiskLock>> MemoryDisk::lock(const std::string& path,
+                                                   std::string_view owner) {
+  State& state = *state_;
+  MutexLock lock(state.mutex);
+  MR_ASSIGN_OR_RETURN(NodePtr node, state.find_or_create_file(path, "lock"));
+  if (node->locked_in_boot == state.boot) {
+    std::array<std::byte, kLockTextBytesMax> text;
+    const std::size_t length = node->content.read(0, text);
+    return failure(lock_conflict(path, as_text(ByteView(text).first(length))));
+  }
+  node->locked_in_boot = state.boot;
+  node->truncate(0);
+  const std::string line = fmt::format("{}\n", owner);
+  if (state.check_write(*node, 0, line.size(), path).ok()) node->write(0, as_bytes(line));
+  return std::make_unique<OpenLock>(state, std::move(node), state.boot);
 }
 
 void MemoryDisk::simulate_power_loss(std::uint64_t seed) {

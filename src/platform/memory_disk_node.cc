@@ -9,23 +9,24 @@ namespace {
 
 constexpr std::size_t kSectorBytes = 512;
 
-void write_into(std::string& content, std::uint64_t offset, std::string_view bytes) {
-  if (bytes.empty()) return;
-  if (content.size() < offset + bytes.size()) content.resize(offset + bytes.size());
-  content.replace(offset, bytes.size(), bytes);
+// Brings the part of a write or punch that starts `position` bytes into it to the content.
+void apply_part(MemoryContent& content, const UnsyncedChange& change, std::uint64_t position,
+                std::uint64_t length) {
+  if (change.kind == UnsyncedChange::Kind::kPunch) {
+    content.punch(change.offset + position, length);
+  } else {
+    content.write(change.offset + position,
+                  std::string_view(change.bytes).substr(position, length));
+  }
 }
 
-// Writes a random subset of the sectors that the write touches.
-void write_torn(std::string& content, const UnsyncedChange& change, std::mt19937_64& random) {
+// Applies a random subset of the sectors that the change touches.
+void apply_torn(MemoryContent& content, const UnsyncedChange& change, std::mt19937_64& random) {
   std::uint64_t position = 0;
-  while (position < change.bytes.size()) {
+  while (position < change.length) {
     const std::uint64_t sector_left = kSectorBytes - (change.offset + position) % kSectorBytes;
-    const std::uint64_t length =
-        std::min<std::uint64_t>(sector_left, change.bytes.size() - position);
-    if (random() % 2 == 0) {
-      write_into(content, change.offset + position,
-                 std::string_view(change.bytes).substr(position, length));
-    }
+    const std::uint64_t length = std::min(sector_left, change.length - position);
+    if (random() % 2 == 0) apply_part(content, change, position, length);
     position += length;
   }
 }
@@ -54,13 +55,21 @@ void add_names(const UnsyncedNames::Change& change, std::set<NameKey>& names) {
 }  // namespace
 
 void MemoryNode::write(std::uint64_t offset, ByteView bytes) {
-  write_into(content, offset, as_text(bytes));
-  unsynced.push_back({UnsyncedChange::Kind::kWrite, offset, std::string(as_text(bytes))});
+  content.write(offset, as_text(bytes));
+  unsynced.push_back(
+      {UnsyncedChange::Kind::kWrite, offset, bytes.size(), std::string(as_text(bytes))});
+}
+
+void MemoryNode::punch(std::uint64_t offset, std::uint64_t length) {
+  if (offset >= content.size()) return;
+  const std::uint64_t within = std::min(length, content.size() - offset);
+  content.punch(offset, within);
+  unsynced.push_back({UnsyncedChange::Kind::kPunch, offset, within, {}});
 }
 
 void MemoryNode::truncate(std::uint64_t size) {
   content.resize(size);
-  unsynced.push_back({UnsyncedChange::Kind::kTruncate, size, {}});
+  unsynced.push_back({UnsyncedChange::Kind::kTruncate, size, 0, {}});
 }
 
 void MemoryNode::sync() {
@@ -80,15 +89,16 @@ void MemoryNode::lose_power(std::mt19937_64& random) {
       case 0:
         break;
       case 1:
-        write_into(synced_content, change.offset, change.bytes);
+        apply_part(synced_content, change, 0, change.length);
         break;
       case 2:
-        write_torn(synced_content, change, random);
+        apply_torn(synced_content, change, random);
         break;
       default:
         // The new size reached the platter before the bytes did.
-        if (synced_content.size() < change.offset + change.bytes.size()) {
-          synced_content.resize(change.offset + change.bytes.size());
+        if (change.kind == UnsyncedChange::Kind::kWrite &&
+            synced_content.size() < change.offset + change.length) {
+          synced_content.resize(change.offset + change.length);
         }
     }
   }

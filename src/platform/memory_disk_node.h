@@ -4,6 +4,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <utility>
@@ -11,6 +12,7 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "platform/memory_disk_content.h"
 
 namespace millrace {
 
@@ -19,10 +21,11 @@ namespace millrace {
 
 // One change of a file since its last sync.
 struct UnsyncedChange {
-  enum class Kind : std::uint8_t { kWrite, kTruncate };
+  enum class Kind : std::uint8_t { kWrite, kPunch, kTruncate };
   Kind kind = Kind::kWrite;
   std::uint64_t offset = 0;  // For a truncation, the new size.
-  std::string bytes;
+  std::uint64_t length = 0;
+  std::string bytes;  // Of a write.
 };
 
 struct MemoryNode {
@@ -32,9 +35,11 @@ struct MemoryNode {
   WallTime modified{};
 
   // Of a file.
-  std::string content;
-  std::string synced_content;
+  MemoryContent content;
+  MemoryContent synced_content;
   std::vector<UnsyncedChange> unsynced;
+  // The boot of the disk in which it was locked and not released again.
+  std::optional<std::uint64_t> locked_in_boot;
 
   // Of a directory.
   using Entries = std::map<std::string, std::shared_ptr<MemoryNode>>;
@@ -42,6 +47,7 @@ struct MemoryNode {
   Entries synced_entries;
 
   void write(std::uint64_t offset, ByteView bytes);
+  void punch(std::uint64_t offset, std::uint64_t length);
   void truncate(std::uint64_t size);
   void sync();
   // Leaves the file with its synced content and a random part of what came after.

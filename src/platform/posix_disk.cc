@@ -2,14 +2,18 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <string_view>
+
+#include <fmt/format.h>
 
 #include "platform/file.h"
 #include "platform/file_error.h"
@@ -28,11 +32,34 @@ class PosixDiskFile final : public DiskFile {
   Status write_at(std::uint64_t offset, ByteView from) override {
     return file_.write_at(offset, from);
   }
+  Result<bool> read_now(std::uint64_t offset, MutableByteView into) override {
+    return file_.read_now(offset, into);
+  }
+  Status punch(std::uint64_t offset, std::uint64_t length) override {
+    return file_.punch(offset, length);
+  }
   Status sync() override { return file_.data_sync(); }
   Status truncate(std::uint64_t size) override { return file_.truncate(size); }
   Result<std::uint64_t> size() override { return file_.size(); }
   std::optional<int> descriptor() const override { return file_.descriptor(); }
   const std::string& path() const override { return file_.path(); }
+
+ private:
+  const File file_;
+};
+
+// An open file under flock(2), which the kernel drops with the last descriptor.
+class PosixDiskLock final : public DiskLock {
+ public:
+  explicit PosixDiskLock(File file) : file_(std::move(file)) {}
+  ~PosixDiskLock() override {
+    // A next holder that has not written its own line yet must not be taken for us.
+    (void)file_.truncate(0);
+    // Closing alone would not do while a child between fork and exec has a copy of the descriptor.
+    (void)::flock(file_.descriptor(), LOCK_UN);
+  }
+  PosixDiskLock(const PosixDiskLock&) = delete;
+  PosixDiskLock& operator=(const PosixDiskLock&) = delete;
 
  private:
   const File file_;
@@ -160,6 +187,28 @@ Result<DiskSpace> PosixDisk::space(const std::string& path) {
   }
   return DiskSpace{.total_bytes = facts.f_blocks * facts.f_frsize,
                    .free_bytes = facts.f_bavail * facts.f_frsize};
+}
+
+Result<std::unique_ptr<DiskLock>> PosixDisk::lock(const std::string& path, std::string_view owner) {
+  MR_ASSIGN_OR_RETURN(File file, File::open(path, O_RDWR | O_CREAT | O_NOFOLLOW));
+  int result = 0;
+  do {
+    result = ::flock(file.descriptor(), LOCK_EX | LOCK_NB);
+  } while (result != 0 && errno == EINTR);
+  if (result != 0 && errno == EWOULDBLOCK) {
+    std::array<std::byte, kLockTextBytesMax> text;
+    MR_ASSIGN_OR_RETURN(const std::size_t length, file.read_at(0, text));
+    return failure(lock_conflict(path, as_text(ByteView(text).first(length))));
+  }
+  if (result != 0 && (errno == ENOLCK || errno == EOPNOTSUPP || errno == ENOSYS)) {
+    return failure(StatusCode::kUnsupported,
+                   fmt::format("the file system of '{}' has no file locks", path));
+  }
+  if (result != 0) return failure(file_error(errno, "lock", path));
+  // Emptied first, so that nobody reads a mix of two lines. Neither step can undo the lock.
+  (void)file.truncate(0);
+  (void)file.write_at(0, as_bytes(fmt::format("{}\n", owner)));
+  return std::make_unique<PosixDiskLock>(std::move(file));
 }
 
 }  // namespace millrace

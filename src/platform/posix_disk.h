@@ -15,6 +15,7 @@ class PosixDisk final : public Disk {
   Status sync_directory(const std::string& path) override;
   Result<FileFacts> stat(const std::string& path) override;
   Result<DiskSpace> space(const std::string& path) override;
+  Result<std::unique_ptr<DiskLock>> lock(const std::string& path, std::string_view owner) override;
 };
 
 }  // namespace millrace

@@ -54,7 +54,7 @@ TEST_F(S3StoreCommands, BytesGoUpAroundAndDown) {
 TEST_F(S3StoreCommands, AnInterruptedUploadLeavesNothing) {
   const Outcome interrupted = bash(
       "set -m; mkfifo f; exec 3<>f; millrace store cp - store:x <f & p=$!;"
-      "head -c 30000000 /dev/zero >&3; kill -INT $p; wait $p; echo $?");
+      "timeout 60 head -c 30000000 /dev/zero >&3; kill -INT $p; wait $p; echo $?");
   EXPECT_EQ(interrupted.out, "130\n") << interrupted.err;
   EXPECT_EQ(server_.open_upload_count("test-bucket"), 0U);
   EXPECT_EQ(server_.object_count("test-bucket"), 0U);

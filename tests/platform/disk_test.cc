@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <thread>
 
@@ -89,6 +90,106 @@ TYPED_TEST(DiskContract, ReadsBackWhatWasWritten) {
   EXPECT_EQ(this->read(*file, 1000, 5), "");
   EXPECT_TRUE(file->sync().ok());
   EXPECT_EQ(file->path(), this->path("a"));
+}
+
+TYPED_TEST(DiskContract, ReadNowFillsAllOrSaysFalse) {
+  const auto file = this->open("a", OpenMode::kCreateNew);
+  ASSERT_TRUE(file->write_at(0, as_bytes("hello")).ok());
+  std::string text(4, '?');
+  const auto into = std::as_writable_bytes(std::span(text));
+  // Whether it is in memory is the system's affair; what it says to have read is right.
+  if (file->read_now(1, into).value()) {
+    EXPECT_EQ(text, "ello");
+  }
+  EXPECT_FALSE(file->read_now(2, into).value());
+  EXPECT_FALSE(file->read_now(5, into).value());
+  EXPECT_FALSE(file->read_now(UINT64_MAX, into).value());
+}
+
+TYPED_TEST(DiskContract, APunchedRangeReadsAsZerosAndTakesNoSpace) {
+  constexpr std::uint64_t kBytes = 1 << 20;
+  const auto file = this->open("a", OpenMode::kCreateNew);
+  ASSERT_TRUE(file->write_at(0, as_bytes(std::string(kBytes, 'x'))).ok());
+  ASSERT_TRUE(file->sync().ok());
+  const auto allocated = [&] { return this->disk().stat(this->path("a")).value().allocated_bytes; };
+  const std::uint64_t before = allocated();
+  EXPECT_GE(before, kBytes);
+  const Status status = file->punch(kBytes / 4 + 1, kBytes / 2);
+  if (status == StatusCode::kUnsupported) GTEST_SKIP() << status.to_string();
+  ASSERT_TRUE(status.ok()) << status.to_string();
+  // The blocks at both ends of the range are also others'; none is larger than 64 KiB.
+  EXPECT_LE(allocated(), before - kBytes / 2 + 2 * 64 * kKiB);
+  EXPECT_EQ(this->read(*file, 0, 2 * kBytes), std::string(kBytes / 4 + 1, 'x') +
+                                                  std::string(kBytes / 2, '\0') +
+                                                  std::string(kBytes / 4 - 1, 'x'));
+  // Beyond the end there is nothing to free, and an empty range is fine.
+  EXPECT_TRUE(file->punch(kBytes - 1, kBytes).ok());
+  EXPECT_TRUE(file->punch(2 * kBytes, kBytes).ok());
+  EXPECT_TRUE(file->punch(0, 0).ok());
+  EXPECT_EQ(file->size().value(), kBytes);
+  EXPECT_EQ(this->read(*file, kBytes - 2, 2), std::string("x\0", 2));
+  EXPECT_EQ(this->read(*file, 0, 1), "x");
+  ASSERT_TRUE(file->write_at(kBytes / 2, as_bytes("again")).ok());
+  EXPECT_EQ(this->read(*file, kBytes / 2 - 1, 7), std::string("\0again\0", 7));
+  EXPECT_FALSE(this->open("a", OpenMode::kRead)->punch(0, 1).ok());
+  EXPECT_EQ(this->read(*file, 0, 1), "x");
+}
+
+TYPED_TEST(DiskContract, HolesTakeNoSpace) {
+  const auto file = this->open("a", OpenMode::kCreateNew);
+  ASSERT_TRUE(file->truncate(8 << 20).ok());
+  ASSERT_TRUE(file->write_at(16 << 20, as_bytes("x")).ok());
+  ASSERT_TRUE(file->sync().ok());
+  EXPECT_LT(this->disk().stat(this->path("a")).value().allocated_bytes, 1u << 20);
+}
+
+TYPED_TEST(DiskContract, ALockHasOneHolder) {
+  auto lock = this->disk().lock(this->path("lock"), "millrace serve, process 1 on a");
+  ASSERT_TRUE(lock.has_value()) << lock.error().to_string();
+  EXPECT_EQ(this->read("lock"), "millrace serve, process 1 on a\n");
+  const Status status = this->disk().lock(this->path("lock"), "second").error();
+  EXPECT_EQ(status.code(), StatusCode::kConflict);
+  EXPECT_EQ(status.message(), this->path("lock") + " is held by millrace serve, process 1 on a");
+  // The loser leaves the holder's line alone, and other files have their own locks.
+  EXPECT_EQ(this->read("lock"), "millrace serve, process 1 on a\n");
+  EXPECT_TRUE(this->disk().lock(this->path("other"), "second").has_value());
+
+  lock->reset();
+  EXPECT_EQ(this->read("lock"), "");
+  const auto next = this->disk().lock(this->path("lock"), "next");
+  ASSERT_TRUE(next.has_value()) << next.error().to_string();
+  EXPECT_EQ(this->read("lock"), "next\n");
+}
+
+TYPED_TEST(DiskContract, ALockTellsOnlyTheFirstLineFoundThere) {
+  const auto lock = this->disk().lock(this->path("lock"), "first");
+  const auto conflict = [&] {
+    return this->disk().lock(this->path("lock"), "second").error().message();
+  };
+  this->write("lock", "");
+  EXPECT_EQ(conflict(), this->path("lock") + " is held by another process");
+  this->write("lock", "one\x1b[2J\ntwo");
+  EXPECT_EQ(conflict(), this->path("lock") + " is held by one");
+  this->write("lock", std::string(100'000, 'x'));
+  EXPECT_EQ(conflict(), this->path("lock") + " is held by " + std::string(kLockTextBytesMax, 'x'));
+}
+
+TYPED_TEST(DiskContract, ALockNeedsAFile) {
+  EXPECT_EQ(this->disk().lock(this->path("no/lock"), "x").error().code(), StatusCode::kNotFound);
+  ASSERT_TRUE(this->disk().make_directories(this->path("d")).ok());
+  EXPECT_EQ(this->disk().lock(this->path("d"), "x").error().code(), StatusCode::kIoError);
+}
+
+TYPED_TEST(DiskContract, OneOfManyThreadsGetsTheLock) {
+  for (int round = 0; round < 20; ++round) {
+    std::vector<Result<std::unique_ptr<DiskLock>>> locks(8);
+    std::vector<std::jthread> threads;
+    for (auto& lock : locks) {
+      threads.emplace_back([&] { lock = this->disk().lock(this->path("lock"), "one of us"); });
+    }
+    threads.clear();
+    EXPECT_EQ(std::ranges::count_if(locks, [](const auto& lock) { return lock.has_value(); }), 1);
+  }
 }
 
 TYPED_TEST(DiskContract, TruncatesBothWays) {

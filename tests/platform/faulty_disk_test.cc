@@ -72,6 +72,25 @@ TEST(FaultyDisk, AFailedWriteLeavesAPart) {
   EXPECT_EQ(content(memory), "12");
 }
 
+TEST(FaultyDisk, AFailedPunchOrLockDoesNothing) {
+  MemoryDisk memory;
+  FaultyDisk disk(memory);
+  const auto file = disk.open("/f", OpenMode::kCreate).value();
+  ASSERT_TRUE(file->write_at(0, as_bytes("1234")).ok());
+  std::vector<DiskOperation> seen;
+  disk.set_fault([&](const DiskCall& call) {
+    seen.push_back(call.operation);
+    return EIO;
+  });
+  std::byte byte{};
+  EXPECT_EQ(file->punch(0, 2).code(), StatusCode::kIoError);
+  EXPECT_EQ(file->read_now(0, {&byte, 1}).error().code(), StatusCode::kIoError);
+  EXPECT_EQ(disk.lock("/lock", "me").error().code(), StatusCode::kIoError);
+  EXPECT_EQ(seen, (std::vector{DiskOperation::kPunch, DiskOperation::kRead, DiskOperation::kLock}));
+  EXPECT_EQ(content(memory), "1234");
+  EXPECT_EQ(memory.stat("/lock").error().code(), StatusCode::kNotFound);
+}
+
 TEST(FaultyDisk, ReadOnlyStillReads) {
   MemoryDisk memory;
   FaultyDisk disk(memory);
@@ -79,6 +98,8 @@ TEST(FaultyDisk, ReadOnlyStillReads) {
   disk.set_fault(read_only_disk());
   EXPECT_EQ(content(disk), "x");
   EXPECT_EQ(disk.remove("/f").code(), StatusCode::kIoError);
+  EXPECT_EQ(disk.lock("/lock", "me").error().code(), StatusCode::kIoError);
+  EXPECT_EQ(disk.open("/f", OpenMode::kRead).value()->punch(0, 1).code(), StatusCode::kIoError);
 }
 
 TEST(FaultyDisk, RandomFaultsRepeatByTheirSeed) {

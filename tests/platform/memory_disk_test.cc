@@ -1,5 +1,6 @@
 #include "platform/memory_disk.h"
 
+#include <algorithm>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -51,6 +52,55 @@ TEST(MemoryDiskPowerLoss, LosesTearsAndGrowsWhatWasNot) {
   const std::string zeros(512, '\0');
   EXPECT_EQ(outcomes, (std::set<std::string>{"", text, text.substr(0, 512),
                                              zeros + text.substr(512), zeros + zeros}));
+}
+
+TEST(MemoryDiskPowerLoss, KeepsLosesAndTearsAPunch) {
+  std::set<std::string> outcomes;
+  const std::string x(512, 'x');
+  const std::string zeros(512, '\0');
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    MemoryDisk disk;
+    write(disk, "/a", x + x + x, true);
+    ASSERT_TRUE(disk.sync_directory("/").ok());
+    ASSERT_TRUE(disk.open("/a", OpenMode::kReadWrite).value()->punch(512, 5000).ok());
+    EXPECT_EQ(disk.stat("/a").value().allocated_bytes, 512u);
+    disk.simulate_power_loss(seed);
+    outcomes.insert(content(disk, "/a"));
+    const auto kept = std::ranges::count(content(disk, "/a"), 'x');
+    EXPECT_EQ(disk.stat("/a").value().allocated_bytes, static_cast<std::uint64_t>(kept));
+  }
+  EXPECT_EQ(outcomes,
+            (std::set<std::string>{x + x + x, x + zeros + zeros, x + zeros + x, x + x + zeros}));
+}
+
+TEST(MemoryDiskPowerLoss, ASyncedPunchStays) {
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    MemoryDisk disk;
+    write(disk, "/a", "1234", true);
+    ASSERT_TRUE(disk.sync_directory("/").ok());
+    const auto file = disk.open("/a", OpenMode::kReadWrite).value();
+    ASSERT_TRUE(file->punch(1, 2).ok());
+    ASSERT_TRUE(file->sync().ok());
+    disk.simulate_power_loss(seed);
+    ASSERT_EQ(content(disk, "/a"), std::string("1\0\0"
+                                               "4",
+                                               4))
+        << "seed " << seed;
+    ASSERT_EQ(disk.stat("/a").value().allocated_bytes, 2u) << "seed " << seed;
+  }
+}
+
+TEST(MemoryDiskPowerLoss, LocksAreGone) {
+  MemoryDisk disk;
+  auto before = disk.lock("/lock", "before");
+  ASSERT_TRUE(before.has_value());
+  ASSERT_TRUE(disk.sync_directory("/").ok());
+  disk.simulate_power_loss(1);
+  const auto after = disk.lock("/lock", "after");
+  ASSERT_TRUE(after.has_value());
+  // Letting go of what is lost does not let go of what is held.
+  before->reset();
+  EXPECT_EQ(disk.lock("/lock", "third").error().message(), "/lock is held by after");
 }
 
 TEST(MemoryDiskPowerLoss, ANameNeedsItsDirectorySynced) {
@@ -116,6 +166,8 @@ TEST(MemoryDiskPowerLoss, OpenFilesAreDead) {
   EXPECT_EQ(file->write_at(0, as_bytes("x")).code(), StatusCode::kIoError);
   EXPECT_EQ(file->sync().code(), StatusCode::kIoError);
   EXPECT_EQ(file->size().error().code(), StatusCode::kIoError);
+  EXPECT_EQ(file->punch(0, 1).code(), StatusCode::kIoError);
+  EXPECT_EQ(file->read_now(0, {}).error().code(), StatusCode::kIoError);
 }
 
 TEST(MemoryDisk, RefusesWhatDoesNotFit) {
@@ -129,6 +181,30 @@ TEST(MemoryDisk, RefusesWhatDoesNotFit) {
   ASSERT_TRUE(disk.remove("/a").ok());
   ASSERT_TRUE(disk.sync_directory("/").ok());
   EXPECT_EQ(disk.space("/").value().free_bytes, 200u);
+}
+
+TEST(MemoryDisk, HolesAreFree) {
+  MemoryDisk disk(1000);
+  const auto file = disk.open("/a", OpenMode::kCreate).value();
+  ASSERT_TRUE(file->truncate(100'000).ok());
+  ASSERT_TRUE(file->write_at(50'000, as_bytes(std::string(600, 'x'))).ok());
+  EXPECT_EQ(disk.stat("/a").value().allocated_bytes, 600u);
+  EXPECT_EQ(file->write_at(10, as_bytes(std::string(401, 'x'))).code(),
+            StatusCode::kResourceExhausted);
+  ASSERT_TRUE(file->punch(50'100, 400).ok());
+  EXPECT_EQ(disk.space("/").value().free_bytes, 800u);
+  EXPECT_TRUE(file->write_at(10, as_bytes(std::string(800, 'x'))).ok());
+  EXPECT_EQ(disk.space("/").value().free_bytes, 0u);
+  EXPECT_EQ(file->truncate(UINT64_MAX).code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(file->write_at(UINT64_MAX, as_bytes("xy")).code(), StatusCode::kResourceExhausted);
+}
+
+TEST(MemoryDisk, AFullDiskStillLocks) {
+  MemoryDisk disk(10);
+  write(disk, "/a", "0123456789", true);
+  const auto lock = disk.lock("/lock", "me");
+  ASSERT_TRUE(lock.has_value());
+  EXPECT_EQ(disk.lock("/lock", "you").error().message(), "/lock is held by another process");
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "objectstore/s3/credentials.h"
-#include "objectstore/s3/digest.h"
+#include "platform/digest.h"
 #include "platform/http_client.h"
 
 namespace millrace::s3 {

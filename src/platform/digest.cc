@@ -1,4 +1,4 @@
-#include "objectstore/s3/digest.h"
+#include "platform/digest.h"
 
 #include <algorithm>
 #include <memory>
@@ -8,7 +8,7 @@
 
 #include "base/base64.h"
 
-namespace millrace::s3 {
+namespace millrace {
 namespace {
 
 // One context per thread with the algorithm looked up once: OpenSSL 3 spends more on the look-up
@@ -90,4 +90,4 @@ std::string md5_base64(ByteView bytes) {
   return base64_encode(digest);
 }
 
-}  // namespace millrace::s3
+}  // namespace millrace
