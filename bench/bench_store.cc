@@ -40,13 +40,24 @@ BenchTarget target_of(const millrace::testing::CephServer& ceph, std::string buc
 }
 
 BenchStore::BenchStore(const BenchTarget& target, std::size_t loops, std::uint64_t pool_bytes)
-    : pool_({.bytes_max = pool_bytes, .idle_bytes_max = pool_bytes}), http_(http_options(loops)) {
+    : BenchStore(target, loops,
+                 std::make_unique<BufferPool>(
+                     BufferPoolOptions{.bytes_max = pool_bytes, .idle_bytes_max = pool_bytes})) {}
+
+BenchStore::BenchStore(const BenchTarget& target, std::size_t loops,
+                       std::unique_ptr<BufferPool> pool)
+    : BenchStore(target, loops, *pool) {
+  own_pool_ = std::move(pool);
+}
+
+BenchStore::BenchStore(const BenchTarget& target, std::size_t loops, BufferPool& pool)
+    : pool_(pool), http_(http_options(loops)) {
   s3::S3Options options;
   options.endpoint = target.endpoint;
   options.bucket = target.bucket;
   store_ = std::make_unique<s3::S3ObjectStore>(
       std::move(options), credentials_of(target),
-      s3::S3Environment{http_, system_clock(), system_random(), &pool_},
+      s3::S3Environment{http_, system_clock(), system_random(), &pool},
       std::make_shared<RetryControl>(RetryPolicy{}, system_clock(), system_random(), metrics_));
 }
 

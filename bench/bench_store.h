@@ -33,14 +33,19 @@ BenchTarget target_of(const millrace::testing::CephServer& ceph, std::string buc
 class BenchStore {
  public:
   BenchStore(const BenchTarget& target, std::size_t loops, std::uint64_t pool_bytes);
+  // Into somebody else's pool, which outlives it.
+  BenchStore(const BenchTarget& target, std::size_t loops, BufferPool& pool);
   ~BenchStore();
 
   s3::S3ObjectStore& store() { return *store_; }
   BufferPool& pool() { return pool_; }
 
  private:
+  BenchStore(const BenchTarget& target, std::size_t loops, std::unique_ptr<BufferPool> pool);
+
   Metrics metrics_;
-  BufferPool pool_;
+  std::unique_ptr<BufferPool> own_pool_;
+  BufferPool& pool_;
   CurlHttpClient http_;
   std::unique_ptr<s3::S3ObjectStore> store_;
 };

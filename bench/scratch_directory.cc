@@ -14,14 +14,18 @@
 namespace millrace::bench {
 namespace {
 
-std::string parent() {
+std::string parent(ScratchDirectory::Kind kind) {
+  if (kind == ScratchDirectory::Kind::kDisk) {
+    const char* given = ::getenv("MILLRACE_BENCH_DISK");
+    return given != nullptr ? given : "/var/tmp";
+  }
   if (const char* given = ::getenv("MILLRACE_BENCH_SCRATCH"); given != nullptr) return given;
   return ::access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
 }
 
 }  // namespace
 
-ScratchDirectory::ScratchDirectory() : path_(parent() + "/millrace-bench-XXXXXX") {
+ScratchDirectory::ScratchDirectory(Kind kind) : path_(parent(kind) + "/millrace-bench-XXXXXX") {
   if (::mkdtemp(path_.data()) == nullptr) {
     throw std::runtime_error(fmt::format("{}: {}", path_, std::strerror(errno)));
   }

@@ -4,12 +4,15 @@
 
 namespace millrace::bench {
 
-// A directory in memory, so that no disk is measured; removed with all in it at the end. It lies
-// under MILLRACE_BENCH_SCRATCH (tools/bench sets it, and cleans up after a Ctrl-C), else /dev/shm,
-// else /tmp.
+// A directory that is removed with all in it at the end. tools/bench says where, and cleans up
+// after a Ctrl-C.
 class ScratchDirectory {
  public:
-  ScratchDirectory();
+  enum class Kind {
+    kMemory,  // So that no disk is measured: MILLRACE_BENCH_SCRATCH, else /dev/shm, else /tmp.
+    kDisk,    // On a file system for caches: MILLRACE_BENCH_DISK, else /var/tmp.
+  };
+  explicit ScratchDirectory(Kind kind = Kind::kMemory);
   ~ScratchDirectory();
   ScratchDirectory(const ScratchDirectory&) = delete;
   ScratchDirectory& operator=(const ScratchDirectory&) = delete;

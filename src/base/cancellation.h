@@ -27,8 +27,8 @@ class Cancellation {
   // Calls `callback` when cancelled; at once, on this thread, if that has already happened (then
   // the id is 0). The callback must be short and must not destroy this object.
   CallbackId subscribe(Task callback) const;
-  // After this returns the callback neither runs nor will run. Waits for one that is running on
-  // another thread; must not be called from inside the callback itself.
+  // After this returns the callback neither runs nor will run: waits for one that is running. From
+  // inside the callback itself it returns at once, so that a callback may destroy its owner.
   void unsubscribe(CallbackId id) const;
 
  private:

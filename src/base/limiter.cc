@@ -1,5 +1,6 @@
 #include "base/limiter.h"
 
+#include <atomic>
 #include <cassert>
 #include <list>
 #include <utility>
@@ -34,8 +35,11 @@ struct Limiter::State {
     return unit == Unit::kBytes ? format_size(amount) : std::to_string(amount);
   }
   Status check_amount(std::uint64_t amount) const;
-  // Takes `amount` if that overtakes nobody.
-  bool try_take(std::uint64_t amount) MR_REQUIRES(mutex);
+  // Takes `amount` if it is free.
+  bool take(std::uint64_t amount);
+  // Takes `amount` if that overtakes nobody. Without the lock: every buffer of a warm read comes
+  // through here.
+  bool try_take(std::uint64_t amount) { return (amount == 0 || waiting == 0) && take(amount); }
   // Gives what is free to those at the front of the line.
   void grant() MR_REQUIRES(mutex);
   void give_back(std::uint64_t amount);
@@ -49,8 +53,12 @@ struct Limiter::State {
   const std::uint64_t capacity;
   Clock& clock;
 
+  // Who waits raises `waiting` before it looks at `in_use`, and who gives back lowers `in_use`
+  // before it looks at `waiting`, all in one order: so one of the two sees the other.
+  std::atomic<std::uint64_t> in_use = 0;
+  std::atomic<std::uint32_t> waiting = 0;  // The length of the line.
+
   Mutex mutex;
-  std::uint64_t in_use MR_GUARDED_BY(mutex) = 0;
   std::list<std::shared_ptr<LimiterWaiter>> line MR_GUARDED_BY(mutex);
 };
 
@@ -60,26 +68,29 @@ Status Limiter::State::check_amount(std::uint64_t amount) const {
                                                     describe(amount), name, describe(capacity))};
 }
 
-bool Limiter::State::try_take(std::uint64_t amount) {
-  if (amount > 0 && (!line.empty() || amount > capacity - in_use)) return false;
-  in_use += amount;
+bool Limiter::State::take(std::uint64_t amount) {
+  std::uint64_t used = in_use;
+  do {
+    if (amount > capacity - used) return false;
+  } while (!in_use.compare_exchange_weak(used, used + amount));
   return true;
 }
 
 void Limiter::State::grant() {
-  while (!line.empty() && line.front()->amount <= capacity - in_use) {
+  while (!line.empty() && take(line.front()->amount)) {
     LimiterWaiter& waiter = *line.front();
-    in_use += waiter.amount;
     waiter.granted = true;
     waiter.changed.notify_all();
     line.pop_front();
+    --waiting;
   }
 }
 
 void Limiter::State::give_back(std::uint64_t amount) {
+  [[maybe_unused]] const std::uint64_t before = in_use.fetch_sub(amount);
+  assert(amount <= before);
+  if (waiting == 0) return;
   MutexLock lock(mutex);
-  assert(amount <= in_use);
-  in_use -= amount;
   grant();
 }
 
@@ -91,12 +102,14 @@ void Limiter::State::give_up(LimiterWaiter& waiter) {
 
 bool Limiter::State::wait(const std::shared_ptr<LimiterWaiter>& waiter) {
   MutexLock lock(mutex);
-  if (try_take(waiter->amount)) return true;
+  ++waiting;
   line.push_back(waiter);
+  grant();
   while (!waiter->granted && !waiter->given_up)
     waiter->changed.wait(mutex);
   if (waiter->granted) return true;
   line.remove(waiter);
+  --waiting;
   grant();  // It may have stood before smaller ones that fit.
   return false;
 }
@@ -131,22 +144,18 @@ Limiter::~Limiter() = default;
 
 Result<Limiter::Reservation> Limiter::try_reserve(std::uint64_t amount) {
   MR_RETURN_IF_ERROR(state_->check_amount(amount));
-  MutexLock lock(state_->mutex);
   if (state_->try_take(amount)) return Reservation(state_, amount);
   return failure(
       StatusCode::kResourceExhausted,
       fmt::format("limit '{}' is reached: {} asked, {} of {} free, {} waiting", state_->name,
                   state_->describe(amount), state_->describe(state_->capacity - state_->in_use),
-                  state_->describe(state_->capacity), state_->line.size()));
+                  state_->describe(state_->capacity), state_->waiting.load()));
 }
 
 Result<Limiter::Reservation> Limiter::reserve(const RequestContext& context, std::uint64_t amount) {
   MR_RETURN_IF_ERROR(state_->check_amount(amount));
   MR_RETURN_IF_ERROR(context.check(state_->clock));
-  {
-    MutexLock lock(state_->mutex);
-    if (state_->try_take(amount)) return Reservation(state_, amount);
-  }
+  if (state_->try_take(amount)) return Reservation(state_, amount);
   // Shared with the two that may wake it: a timer may still be firing when this call has returned.
   const auto waiter = std::make_shared<LimiterWaiter>(amount);
   const auto give_up = [state = state_, waiter] { state->give_up(*waiter); };
@@ -166,10 +175,7 @@ Result<Limiter::Reservation> Limiter::reserve(const RequestContext& context, std
                              state_->describe(amount), state_->name));
 }
 
-std::uint64_t Limiter::in_use() const {
-  MutexLock lock(state_->mutex);
-  return state_->in_use;
-}
+std::uint64_t Limiter::in_use() const { return state_->in_use; }
 
 std::uint64_t Limiter::capacity() const { return state_->capacity; }
 

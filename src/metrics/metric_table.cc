@@ -1,7 +1,10 @@
 #include "metrics/metric_table.h"
 
+#include <algorithm>
 #include <array>
 #include <cassert>
+#include <iterator>
+#include <vector>
 
 #include "base/status.h"
 
@@ -14,6 +17,10 @@ constexpr std::array<std::string_view, 10> kOperations = {
     "upload_write", "upload_finish", "upload_abort", "copy", "remove",
 };
 constexpr std::array<std::string_view, 2> kDirections = {"read", "written"};
+constexpr std::array<std::string_view, 3> kCacheSources = {"disk", "memory", "store"};
+constexpr std::array<std::string_view, 2> kUrgencies = {"demanded", "speculative"};
+constexpr std::array<std::string_view, 3> kCacheSkips = {"no_room", "disk_failure", "busy"};
+constexpr std::array<std::string_view, 4> kCacheDamages = {"fetched", "read", "scrubbed", "index"};
 
 constexpr std::size_t kOutcomeCount = static_cast<std::size_t>(StatusCode::kInternal) + 1;
 
@@ -44,6 +51,90 @@ constexpr auto kSecondsBuckets = log_spaced<21>(0.0001, 2);
 // 1 KiB to 4 GiB: from a small sample to the largest single request of any store.
 constexpr auto kBytesBuckets = log_spaced<12>(1024, 4);
 
+MetricSpec row(MetricId id, std::string_view name, MetricType type, MetricUnit unit,
+               std::string_view help, std::span<const MetricLabel> labels = {}) {
+  return {id, name, type, unit, help, labels};
+}
+
+std::vector<MetricSpec> store_metrics() {
+  using enum MetricType;
+  using enum MetricUnit;
+  static const std::array<MetricLabel, 1> by_operation = {{{"op", kOperations}}};
+  static const std::array<MetricLabel, 2> by_operation_and_outcome = {
+      {{"op", kOperations}, {"outcome", outcomes()}}};
+  static const std::array<MetricLabel, 1> by_direction = {{{"direction", kDirections}}};
+  return {
+      row(MetricId::kStoreOperations, "millrace_store_operations_total", kCounter, kCount,
+          "Requests to the object store that ended, retries and hedges counted one by one.",
+          by_operation_and_outcome),
+      row(MetricId::kStoreBytes, "millrace_store_bytes_total", kCounter, kBytes,
+          "Bytes of objects that passed between here and the object store.", by_direction),
+      row(MetricId::kStoreLatency, "millrace_store_latency_seconds", kHistogram, kSeconds,
+          "Time from sending a request to the object store to its answer, failures included.",
+          by_operation),
+      row(MetricId::kStoreReadBytes, "millrace_store_read_size_bytes", kHistogram, kBytes,
+          "Bytes that one successful get_range delivered."),
+      row(MetricId::kStoreInFlight, "millrace_store_in_flight", kGauge, kCount,
+          "Requests to the object store that have not been answered yet.", by_operation),
+      row(MetricId::kStoreRetries, "millrace_store_retries_total", kCounter, kCount,
+          "Attempts after the first one of an operation."),
+      row(MetricId::kStoreRetryTokens, "millrace_store_retry_tokens", kGauge, kCount,
+          "What is left of the budget for retries and hedges; at zero, first errors are final."),
+      row(MetricId::kStoreRetriesRefused, "millrace_store_retries_refused_total", kCounter, kCount,
+          "Retries that were wanted but not made because the budget was spent."),
+      row(MetricId::kStoreThrottles, "millrace_store_throttles_total", kCounter, kCount,
+          "Answers by which the object store asked for fewer requests."),
+      row(MetricId::kStoreHedgesStarted, "millrace_store_hedges_started_total", kCounter, kCount,
+          "Second GETs that were sent because the first was slower than the 99th percentile."),
+      row(MetricId::kStoreHedgesWon, "millrace_store_hedges_won_total", kCounter, kCount,
+          "Second GETs that answered before the first."),
+  };
+}
+
+std::vector<MetricSpec> cache_metrics() {
+  using enum MetricType;
+  using enum MetricUnit;
+  static const std::array<MetricLabel, 1> by_source = {{{"source", kCacheSources}}};
+  static const std::array<MetricLabel, 1> by_urgency = {{{"urgency", kUrgencies}}};
+  static const std::array<MetricLabel, 1> by_skip = {{{"reason", kCacheSkips}}};
+  static const std::array<MetricLabel, 1> by_damage = {{{"found", kCacheDamages}}};
+  return {
+      row(MetricId::kCacheReads, "millrace_cache_reads_total", kCounter, kCount,
+          "Reads that the cache answered, by where the slowest part of the bytes came from.",
+          by_source),
+      row(MetricId::kCacheReadBytes, "millrace_cache_read_bytes_total", kCounter, kBytes,
+          "Bytes that the cache delivered, by where the slowest part of the read came from.",
+          by_source),
+      row(MetricId::kCacheFetchedBytes, "millrace_cache_fetched_bytes_total", kCounter, kBytes,
+          "Bytes that the cache got from object stores, by whether somebody waited for them.",
+          by_urgency),
+      row(MetricId::kCacheFetchesInFlight, "millrace_cache_fetches_in_flight", kGauge, kCount,
+          "GETs of the cache that have not been answered yet."),
+      row(MetricId::kCacheFetchBytesInFlight, "millrace_cache_fetch_bytes_in_flight", kGauge,
+          kBytes, "Bytes that were asked for and are not on the cache disk yet."),
+      row(MetricId::kCacheMemoryBytes, "millrace_cache_memory_bytes", kGauge, kBytes,
+          "Memory of the buffer pool that is handed out."),
+      row(MetricId::kCacheUsedBytes, "millrace_cache_used_bytes", kGauge, kBytes,
+          "Space that cached objects take on the cache disks."),
+      row(MetricId::kCacheLimitBytes, "millrace_cache_limit_bytes", kGauge, kBytes,
+          "Space that cached objects may take: the quotas, or less where a disk is nearly full."),
+      row(MetricId::kCacheHandedOutBytes, "millrace_cache_handed_out_bytes", kGauge, kBytes,
+          "Evicted files whose space is not free yet because a reader still has them open."),
+      row(MetricId::kCacheLeasedBytes, "millrace_cache_leased_bytes", kGauge, kBytes,
+          "Cached bytes that leases keep from being evicted."),
+      row(MetricId::kCacheEvictedBlocks, "millrace_cache_evicted_blocks_total", kCounter, kCount,
+          "Blocks that were evicted to make room."),
+      row(MetricId::kCacheEvictedBytes, "millrace_cache_evicted_bytes_total", kCounter, kBytes,
+          "Bytes that were evicted to make room."),
+      row(MetricId::kCacheFillsSkipped, "millrace_cache_fills_skipped_total", kCounter, kCount,
+          "Fetches that were served but not kept.", by_skip),
+      row(MetricId::kCacheBadUnits, "millrace_cache_bad_units_total", kCounter, kCount,
+          "Units that failed their check; they are fetched again and never served.", by_damage),
+      row(MetricId::kCacheScrubbedBytes, "millrace_cache_scrubbed_bytes_total", kCounter, kBytes,
+          "Cached bytes that a scrub compared with their checksums."),
+  };
+}
+
 }  // namespace
 
 std::size_t MetricSpec::series_count() const {
@@ -54,66 +145,11 @@ std::size_t MetricSpec::series_count() const {
 }
 
 std::span<const MetricSpec> metric_table() {
-  using enum MetricType;
-  using enum MetricUnit;
-  static const std::array<MetricLabel, 1> by_operation = {{{"op", kOperations}}};
-  static const std::array<MetricLabel, 2> by_operation_and_outcome = {
-      {{"op", kOperations}, {"outcome", outcomes()}}};
-  static const std::array<MetricLabel, 1> by_direction = {{{"direction", kDirections}}};
-  static const std::array<MetricSpec, 11> table = {{
-      {MetricId::kStoreOperations, "millrace_store_operations_total", kCounter, kCount,
-       "Requests to the object store that ended, retries and hedges counted one by one.",
-       by_operation_and_outcome},
-      {MetricId::kStoreBytes, "millrace_store_bytes_total", kCounter, kBytes,
-       "Bytes of objects that passed between here and the object store.", by_direction},
-      {MetricId::kStoreLatency, "millrace_store_latency_seconds", kHistogram, kSeconds,
-       "Time from sending a request to the object store to its answer, failures included.",
-       by_operation},
-      {MetricId::kStoreReadBytes,
-       "millrace_store_read_size_bytes",
-       kHistogram,
-       kBytes,
-       "Bytes that one successful get_range delivered.",
-       {}},
-      {MetricId::kStoreInFlight, "millrace_store_in_flight", kGauge, kCount,
-       "Requests to the object store that have not been answered yet.", by_operation},
-      {MetricId::kStoreRetries,
-       "millrace_store_retries_total",
-       kCounter,
-       kCount,
-       "Attempts after the first one of an operation.",
-       {}},
-      {MetricId::kStoreRetryTokens,
-       "millrace_store_retry_tokens",
-       kGauge,
-       kCount,
-       "What is left of the budget for retries and hedges; at zero, first errors are final.",
-       {}},
-      {MetricId::kStoreRetriesRefused,
-       "millrace_store_retries_refused_total",
-       kCounter,
-       kCount,
-       "Retries that were wanted but not made because the budget was spent.",
-       {}},
-      {MetricId::kStoreThrottles,
-       "millrace_store_throttles_total",
-       kCounter,
-       kCount,
-       "Answers by which the object store asked for fewer requests.",
-       {}},
-      {MetricId::kStoreHedgesStarted,
-       "millrace_store_hedges_started_total",
-       kCounter,
-       kCount,
-       "Second GETs that were sent because the first was slower than the 99th percentile.",
-       {}},
-      {MetricId::kStoreHedgesWon,
-       "millrace_store_hedges_won_total",
-       kCounter,
-       kCount,
-       "Second GETs that answered before the first.",
-       {}},
-  }};
+  static const std::vector<MetricSpec> table = [] {
+    std::vector<MetricSpec> rows = store_metrics();
+    std::ranges::copy(cache_metrics(), std::back_inserter(rows));
+    return rows;
+  }();
   return table;
 }
 

@@ -25,6 +25,21 @@ enum class MetricId : std::uint8_t {
   kStoreThrottles,
   kStoreHedgesStarted,
   kStoreHedgesWon,
+  kCacheReads,
+  kCacheReadBytes,
+  kCacheFetchedBytes,
+  kCacheFetchesInFlight,
+  kCacheFetchBytesInFlight,
+  kCacheMemoryBytes,
+  kCacheUsedBytes,
+  kCacheLimitBytes,
+  kCacheHandedOutBytes,
+  kCacheLeasedBytes,
+  kCacheEvictedBlocks,
+  kCacheEvictedBytes,
+  kCacheFillsSkipped,
+  kCacheBadUnits,
+  kCacheScrubbedBytes,
 };
 
 // A label and all the values that it can take. Values are fixed, so the number of series is too: no
@@ -56,6 +71,11 @@ std::span<const double> metric_buckets(MetricUnit unit);
 
 // Directions of the label `direction`.
 enum class MetricDirection : std::uint8_t { kRead, kWritten };
+
+// Values of labels of the cache's metrics.
+enum class CacheSource : std::uint8_t { kDisk, kMemory, kStore };
+enum class CacheSkip : std::uint8_t { kNoRoom, kDiskFailure, kBusy };
+enum class CacheDamage : std::uint8_t { kFetched, kRead, kScrubbed, kIndex };
 
 std::string_view metric_type_name(MetricType type);
 std::string_view metric_unit_name(MetricUnit unit);

@@ -8,9 +8,9 @@
 #include "objectstore/s3/aws_region.h"
 #include "objectstore/s3/cached_credentials.h"
 #include "objectstore/s3/credentials_chain.h"
-#include "platform/digest.h"
 #include "objectstore/s3/s3_object_store.h"
 #include "objectstore/s3/sigv4.h"
+#include "platform/digest.h"
 
 namespace millrace {
 namespace {

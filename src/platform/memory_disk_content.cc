@@ -1,6 +1,7 @@
 #include "platform/memory_disk_content.h"
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
 
 namespace millrace {
@@ -25,7 +26,7 @@ std::uint64_t MemoryContent::unallocated_bytes(std::uint64_t offset, std::uint64
 std::size_t MemoryContent::read(std::uint64_t offset, MutableByteView into) const {
   if (offset >= bytes_.size()) return 0;
   const std::size_t count = std::min<std::uint64_t>(into.size(), bytes_.size() - offset);
-  std::ranges::copy(as_bytes(bytes_).subspan(offset, count), into.begin());
+  std::memcpy(into.data(), bytes_.data() + offset, count);
   return count;
 }
 

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "base/buffer.h"
+#include "base/bytes.h"
+#include "base/completion.h"
+#include "base/request_context.h"
+#include "base/status.h"
+#include "cache/cache_leases.h"
+#include "cache/object_version.h"
+#include "cache/planned_reads.h"
+#include "objectstore/object_store.h"
+
+namespace millrace {
+
+// A whole cached object as a file. While this lives the bytes behind the descriptor stay as they
+// are, also when the cache evicts the object meanwhile.
+class CompleteObject {
+ public:
+  virtual ~CompleteObject() = default;
+  // Read-only, and exactly the object's size. Valid while this lives; a duplicate may live longer.
+  virtual int descriptor() const = 0;
+  virtual std::uint64_t size() const = 0;
+};
+
+struct CacheUsage {
+  std::uint64_t used_bytes = 0;
+  std::uint64_t limit_bytes = 0;
+  std::uint64_t leased_bytes = 0;
+  bool scanned = false;  // All that was on the disk at the start is counted.
+};
+
+struct ScrubOptions {
+  // A scrub must not starve readers. 0: as fast as the disk.
+  std::uint64_t bytes_per_second_max = 64 * kMiB;
+};
+
+struct CheckReport {
+  std::uint64_t objects = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t bad_units = 0;
+};
+
+// Blocks of immutable objects on local disks: the first reader pays, everyone after reads at local
+// speed. docs/life_of_a_read.md follows a read through it.
+//
+// All methods are safe from any thread. read() is asynchronous; the others block and must not run
+// on an event loop, nor on the cache's own executors.
+class BlockCache {
+ public:
+  virtual ~BlockCache() = default;
+
+  // Says where objects of a store are fetched.
+  virtual void add_store(const StoreId& id, std::shared_ptr<ObjectStore> store) = 0;
+
+  // Delivers the range, cut at the object's end, verified. A range that starts past the end is
+  // kInvalidArgument. kPreconditionFailed when the store has another version by now; kCorruption
+  // when the store's bytes do not fit the manifest; otherwise the store's failures. Failures of the
+  // cache disk are none: the bytes come from the store then. What is at hand is answered inside
+  // the call if `done` names the inline executor.
+  virtual void read(const RequestContext& context, const ObjectVersion& object, ByteRange range,
+                    Completion<Slice> done) = 0;
+
+  // The object as a file, for sendfile, mmap, passthrough and other processes. kNotFound when some
+  // of it is not cached. Every unit was verified since the process started. Small objects are given
+  // as sealed copies in memory.
+  virtual Result<std::unique_ptr<CompleteObject>> open_complete(const RequestContext& context,
+                                                                const ObjectVersion& object) = 0;
+
+  // Gets the range onto the disk. kResourceExhausted when it does not fit.
+  virtual Status warm(const RequestContext& context, const ObjectVersion& object,
+                      ByteRange range) = 0;
+  // Takes the object off the disk. kConflict while some of it is being fetched.
+  virtual Status drop(const RequestContext& context, const ObjectVersion& object) = 0;
+
+  // Checks every cached unit of one object against its checksum. Bad ones are forgotten.
+  virtual Result<CheckReport> verify(const RequestContext& context,
+                                     const ObjectVersion& object) = 0;
+
+  // Checks all that is cached, no faster than the options say, until done or the context ends.
+  virtual Result<CheckReport> scrub(const RequestContext& context, const ScrubOptions& options) = 0;
+
+  virtual CacheUsage usage() = 0;
+  virtual CacheLeases& leases() = 0;
+  virtual PlannedReads& plans() = 0;
+};
+
+}  // namespace millrace

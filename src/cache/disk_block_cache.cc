@@ -1,0 +1,309 @@
+#include "cache/disk_block_cache.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/log.h"
+#include "cache/complete_object.h"
+
+namespace millrace {
+namespace {
+
+// How much warm() has on its way at a time.
+constexpr std::uint32_t kWarmWindowUnits = 16 * kBlockUnits;
+
+}  // namespace
+
+// ---- Opening and closing
+
+Result<std::unique_ptr<DiskBlockCache>> DiskBlockCache::open(
+    const BlockCacheEnvironment& environment, BlockCacheOptions options) {
+  if (options.directories.empty()) {
+    return failure(StatusCode::kInvalidArgument, "a cache needs a directory");
+  }
+  if (options.fetch_bytes_max == 0 || options.fetch_bytes_max % kUnitBytes != 0) {
+    return failure(StatusCode::kInvalidArgument,
+                   fmt::format("the largest fetch must be a multiple of {} bytes", kUnitBytes));
+  }
+  std::vector<std::unique_ptr<CacheDirectory>> directories;
+  for (CacheDirectoryOptions& directory : options.directories) {
+    MR_ASSIGN_OR_RETURN(directories.emplace_back(),
+                        CacheDirectory::open(environment.disk, std::move(directory),
+                                             environment.clock, environment.metrics));
+  }
+  std::unique_ptr<DiskBlockCache> cache(
+      new DiskBlockCache(environment, options, std::move(directories)));
+  cache->start_scan();
+  return cache;
+}
+
+DiskBlockCache::DiskBlockCache(const BlockCacheEnvironment& environment,
+                               const BlockCacheOptions& options,
+                               std::vector<std::unique_ptr<CacheDirectory>> directories)
+    : environment_(environment),
+      hits_(environment.metrics.counter(MetricId::kCacheReads,
+                                        {static_cast<std::size_t>(CacheSource::kDisk)})),
+      hit_bytes_(environment.metrics.counter(MetricId::kCacheReadBytes,
+                                             {static_cast<std::size_t>(CacheSource::kDisk)})),
+      scrubbed_bytes_(environment.metrics.counter(MetricId::kCacheScrubbedBytes)),
+      objects_(options.readahead, options.open_objects_max),
+      directories_(std::move(directories), objects_, environment.metrics),
+      fetches_(options.fetches, environment.fetch_executor, environment.clock, environment.metrics),
+      filler_(fetches_, directories_, environment.disk_executor, environment.metrics),
+      verifier_(directories_, environment.metrics),
+      leases_(directories_, environment.clock),
+      parts_{.buffers = environment.buffers,
+             .clock = environment.clock,
+             .disk = environment.disk_executor,
+             .metrics = environment.metrics,
+             .directories = directories_,
+             .fetches = fetches_,
+             .filler = filler_,
+             .verifier = verifier_,
+             .gate = gate_,
+             .fetch_units_max = static_cast<std::uint32_t>(options.fetch_bytes_max / kUnitBytes)},
+      plans_(parts_, objects_, options.planned_bytes_ahead_max) {}
+
+DiskBlockCache::~DiskBlockCache() {
+  closing_ = true;
+  fetches_.close();
+  gate_.close();
+  scan_.close();
+}
+
+void DiskBlockCache::start_scan() {
+  environment_.disk_executor.resume([this, pass = scan_.enter()] {
+    for (const auto& directory : directories_.all()) {
+      const Status status = directory->scan(
+          [this] { return closing_.load(); },
+          [&](const ObjectDigest& digest) { directories_.remove_orphan(*directory, digest); });
+      if (!status.ok()) {
+        log_error("cannot count what the cache holds", {{"error", status.to_string()}});
+      }
+      // What was filled meanwhile may be too much beside it.
+      if (!closing_) directories_.enforce_limit(*directory);
+    }
+    scanned_ = true;
+  });
+}
+
+void DiskBlockCache::wait_for_scan() { scan_.close(); }
+
+void DiskBlockCache::add_store(const StoreId& id, std::shared_ptr<ObjectStore> store) {
+  filler_.add_store(id, std::move(store));
+}
+
+// ---- Reading
+
+void DiskBlockCache::read(const RequestContext& context, const ObjectVersion& object,
+                          ByteRange range, Completion<Slice> done) {
+  if (range.offset > object.size()) {
+    done.complete(failure(StatusCode::kInvalidArgument,
+                          fmt::format("'{}' has {} bytes, and {} is past its end",
+                                      object.key().value(), object.size(), range.offset)));
+    return;
+  }
+  range.length = std::min(range.length, object.size() - range.offset);
+  if (range.empty()) {
+    done.complete(Slice());
+    return;
+  }
+  std::shared_ptr<CachedObject> cached = objects_.find_or_add(object);
+  if (read_ready(cached, range, done)) return;
+  std::optional<Gate::Pass> pass = gate_.enter();
+  if (!pass) {
+    done.complete(failure(StatusCode::kCancelled, "the cache is closing"));
+    return;
+  }
+  if (Status status = context.check(environment_.clock); !status.ok()) {
+    done.complete(failure(std::move(status)));
+    return;
+  }
+  touch(*cached, units_of(range));
+  BlockRead::start(parts_, std::move(*pass), context, std::move(cached), range, std::move(done));
+}
+
+bool DiskBlockCache::read_ready(const std::shared_ptr<CachedObject>& object, ByteRange range,
+                                Completion<Slice>& done) {
+  const UnitRange units = units_of(range);
+  const std::uint64_t generation = object->generation();
+  if (!object->all_ready(units)) return false;
+  Result<Buffer> buffer = environment_.buffers.try_allocate(range.length);
+  if (!buffer) return false;
+  StoredObject& stored = *object->stored();
+  const Result<bool> read = stored.file()->read_now(stored.base() + range.offset, buffer->bytes());
+  if (!read || !*read || object->generation() != generation) return false;
+  touch(*object, units);
+  hits_.add();
+  hit_bytes_.add(range.length);
+  // A stream goes on over what is there already.
+  if (!object->complete()) {
+    filler_.start(object, object->note_warm_read(range, parts_.fetch_units_max));
+  }
+  done.complete(std::move(*buffer).freeze());
+  return true;
+}
+
+void DiskBlockCache::touch(CachedObject& object, UnitRange units) {
+  const std::uint16_t tick = directories_.tick();
+  for (std::uint32_t block = units.first / kBlockUnits; block * kBlockUnits < units.end();
+       ++block) {
+    if (object.note_touch(block, tick)) {
+      directories_.of(object.version().digest()).space().touch(object.version().digest(), block);
+    }
+  }
+}
+
+// ---- Whole objects
+
+Status DiskBlockCache::load(const RequestContext& context,
+                            const std::shared_ptr<CachedObject>& object) {
+  Waiter<bool> waiter;
+  if (!ensure_loaded(parts_, object,
+                     [done = waiter.completion()]() mutable { done.complete(true); })) {
+    MR_ASSIGN_OR_RETURN([[maybe_unused]] const bool loaded, waiter.wait());
+  }
+  return context.check(environment_.clock);
+}
+
+Result<std::unique_ptr<CompleteObject>> DiskBlockCache::open_complete(const RequestContext& context,
+                                                                      const ObjectVersion& object) {
+  const std::shared_ptr<CachedObject> cached = objects_.find_or_add(object);
+  MR_RETURN_IF_ERROR(load(context, cached));
+  const UnitRange all{0, cached->units()};
+  verifier_.check(*cached, all, CacheDamage::kRead, false);
+  if (object.size() <= kSmallObjectBytesMax) {
+    if (!cached->complete()) {
+      return failure(StatusCode::kNotFound,
+                     fmt::format("'{}' is not cached", object.key().value()));
+    }
+    Waiter<Slice> waiter;
+    read(context, object, {0, object.size()}, waiter.completion());
+    MR_ASSIGN_OR_RETURN(const Slice data, waiter.wait());
+    return MemoryCompleteObject::make(data);
+  }
+  StoredObject* const stored = cached->stored();
+  if (stored == nullptr || !cached->complete()) {
+    return failure(StatusCode::kNotFound,
+                   fmt::format("'{}' is not cached whole", object.key().value()));
+  }
+  CacheDirectory& directory = directories_.of(object.digest());
+  // From here on it can only go whole; it is looked at again before it is handed out.
+  HeldObject held(cached, directory.space());
+  MR_RETURN_IF_ERROR(stored->mark_handed_out());
+  MR_ASSIGN_OR_RETURN(std::unique_ptr<DiskFile> file, directory.open_for_reading(object.digest()));
+  if (!cached->complete()) {
+    return failure(StatusCode::kNotFound,
+                   fmt::format("'{}' was evicted just now", object.key().value()));
+  }
+  return FileCompleteObject::make(std::move(file), object.size(), std::move(held));
+}
+
+Status DiskBlockCache::warm(const RequestContext& context, const ObjectVersion& object,
+                            ByteRange range) {
+  if (range.offset > object.size()) {
+    return {StatusCode::kInvalidArgument,
+            fmt::format("'{}' has {} bytes, and {} is past its end", object.key().value(),
+                        object.size(), range.offset)};
+  }
+  range.length = std::min(range.length, object.size() - range.offset);
+  const std::shared_ptr<CachedObject> cached = objects_.find_or_add(object);
+  MR_RETURN_IF_ERROR(load(context, cached));
+  UnitRange rest = units_of(range);
+  while (!rest.empty()) {
+    const UnitRange window{rest.first, std::min(rest.count, kWarmWindowUnits)};
+    MR_RETURN_IF_ERROR(fetch(context, cached, window));
+    rest = {window.end(), rest.count - window.count};
+  }
+  return {};
+}
+
+Status DiskBlockCache::fetch(const RequestContext& context,
+                             const std::shared_ptr<CachedObject>& object, UnitRange units) {
+  const ByteRange bytes = bytes_of(units, object->version().size());
+  const CachedObject::Needs needs = object->prepare(bytes, parts_.fetch_units_max, false);
+  filler_.start(object, needs.new_ones);
+  for (const std::shared_ptr<Flight>& flight : needs.flights) {
+    Waiter<Slice> landed;
+    object->wait_for(flight, [done = landed.completion()](Result<Slice> data) mutable {
+      done.complete(std::move(data));
+    });
+    if (const Result<Slice> data = landed.wait(); !data) return data.error();
+    Waiter<bool> ended;
+    object->wait_for_end(flight, [done = ended.completion()]() mutable { done.complete(true); });
+    MR_ASSIGN_OR_RETURN([[maybe_unused]] const bool has_ended, ended.wait());
+    MR_RETURN_IF_ERROR(context.check(environment_.clock));
+  }
+  verifier_.check(*object, units, CacheDamage::kRead, false);
+  if (!object->all_ready(units)) {
+    return {StatusCode::kResourceExhausted,
+            fmt::format("'{}' does not fit into the cache beside what is leased or in use",
+                        object->version().key().value())};
+  }
+  return {};
+}
+
+Status DiskBlockCache::drop(const RequestContext& context, const ObjectVersion& object) {
+  MR_RETURN_IF_ERROR(context.check(environment_.clock));
+  return directories_.drop(object);
+}
+
+Result<CheckReport> DiskBlockCache::verify(const RequestContext& context,
+                                           const ObjectVersion& object) {
+  const std::shared_ptr<CachedObject> cached = objects_.find_or_add(object);
+  MR_RETURN_IF_ERROR(load(context, cached));
+  CheckReport report{.objects = 1, .bytes = 0, .bad_units = 0};
+  for (std::uint32_t first = 0; first < cached->units(); first += kBlockUnits) {
+    MR_RETURN_IF_ERROR(context.check(environment_.clock));
+    const UnitRange block{first, std::min(kBlockUnits, cached->units() - first)};
+    const Verifier::Outcome outcome = verifier_.check(*cached, block, CacheDamage::kScrubbed, true);
+    report.bytes += outcome.bytes;
+    report.bad_units += outcome.bad_units;
+  }
+  return report;
+}
+
+Result<CheckReport> DiskBlockCache::scrub(const RequestContext& context,
+                                          const ScrubOptions& options) {
+  CheckReport report;
+  const TimePoint start = environment_.clock.now();
+  for (const auto& directory : directories_.all()) {
+    for (const ObjectDigest& digest : directory->space().digests()) {
+      const Result<ObjectVersion> object = directory->version_of(digest);
+      if (!object) {
+        // What was evicted meanwhile is not there.
+        if (object.error().code() == StatusCode::kCorruption) {
+          directories_.discard(*directory, digest, object.error());
+          ++report.bad_units;
+        }
+        continue;
+      }
+      MR_ASSIGN_OR_RETURN(const CheckReport part, verify(context, *object));
+      ++report.objects;
+      report.bytes += part.bytes;
+      report.bad_units += part.bad_units;
+      scrubbed_bytes_.add(part.bytes);
+      if (options.bytes_per_second_max == 0) continue;
+      const std::chrono::duration<double> due(static_cast<double>(report.bytes) /
+                                              static_cast<double>(options.bytes_per_second_max));
+      environment_.clock.sleep_until(start + std::chrono::duration_cast<Duration>(due),
+                                     &context.cancellation());
+    }
+  }
+  return report;
+}
+
+CacheUsage DiskBlockCache::usage() {
+  CacheUsage usage;
+  for (const auto& directory : directories_.all()) {
+    usage.used_bytes += directory->space().used_bytes();
+    usage.limit_bytes += directory->space().limit_bytes();
+    usage.leased_bytes += directory->space().held_bytes();
+  }
+  usage.scanned = scanned_;
+  return usage;
+}
+
+}  // namespace millrace

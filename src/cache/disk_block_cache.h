@@ -1,0 +1,109 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/buffer_pool.h"
+#include "base/clock.h"
+#include "base/executor.h"
+#include "base/gate.h"
+#include "cache/block_cache.h"
+#include "cache/block_read.h"
+#include "cache/cache_directories.h"
+#include "cache/cache_directory.h"
+#include "cache/cache_leases.h"
+#include "cache/fetch_queue.h"
+#include "cache/filler.h"
+#include "cache/object_table.h"
+#include "cache/readahead.h"
+#include "cache/verifier.h"
+#include "metrics/metrics.h"
+#include "platform/disk.h"
+
+namespace millrace {
+
+struct BlockCacheOptions {
+  std::vector<CacheDirectoryOptions> directories;
+  FetchQueueOptions fetches = {};
+  ReadaheadOptions readahead = {};
+  // The largest single GET: a multiple of the unit.
+  std::uint64_t fetch_bytes_max = kBlockBytes;
+  // How far ahead of a job with a plan to fetch.
+  std::uint64_t planned_bytes_ahead_max = 128 * kMiB;
+  // Objects with open files; each large one has two.
+  std::size_t open_objects_max = 16384;
+};
+
+// What the cache works with. All of it must outlive the cache.
+struct BlockCacheEnvironment {
+  Disk& disk;
+  Clock& clock;
+  Executor& disk_executor;   // Runs what blocks on a disk.
+  Executor& fetch_executor;  // Runs the answers of stores: checksums, and no blocking.
+  BufferPool& buffers;       // The stores should fetch into it too: then one ceiling holds for all.
+  Metrics& metrics;
+};
+
+// The cache on local disks.
+//
+// Lifecycle: open() takes the directories and serves at once; what they hold is counted in the
+// background. Destruction calls off fetches and waits for reads under way.
+class DiskBlockCache final : public BlockCache {
+ public:
+  // kConflict when another process owns a directory, kUnsupported when a later Millrace wrote it.
+  static Result<std::unique_ptr<DiskBlockCache>> open(const BlockCacheEnvironment& environment,
+                                                      BlockCacheOptions options);
+  ~DiskBlockCache() override;
+
+  void add_store(const StoreId& id, std::shared_ptr<ObjectStore> store) override;
+  void read(const RequestContext& context, const ObjectVersion& object, ByteRange range,
+            Completion<Slice> done) override;
+  Result<std::unique_ptr<CompleteObject>> open_complete(const RequestContext& context,
+                                                        const ObjectVersion& object) override;
+  Status warm(const RequestContext& context, const ObjectVersion& object, ByteRange range) override;
+  Status drop(const RequestContext& context, const ObjectVersion& object) override;
+  Result<CheckReport> verify(const RequestContext& context, const ObjectVersion& object) override;
+  Result<CheckReport> scrub(const RequestContext& context, const ScrubOptions& options) override;
+  CacheUsage usage() override;
+  CacheLeases& leases() override { return leases_; }
+  PlannedReads& plans() override { return plans_; }
+
+  // Waits until all that was on the disks at the start is counted.
+  void wait_for_scan();
+
+ private:
+  DiskBlockCache(const BlockCacheEnvironment& environment, const BlockCacheOptions& options,
+                 std::vector<std::unique_ptr<CacheDirectory>> directories);
+
+  bool read_ready(const std::shared_ptr<CachedObject>& object, ByteRange range,
+                  Completion<Slice>& done);
+  void touch(CachedObject& object, UnitRange units);
+  Status load(const RequestContext& context, const std::shared_ptr<CachedObject>& object);
+  Status fetch(const RequestContext& context, const std::shared_ptr<CachedObject>& object,
+               UnitRange units);
+  void start_scan();
+
+  const BlockCacheEnvironment environment_;
+  Counter& hits_;
+  Counter& hit_bytes_;
+  Counter& scrubbed_bytes_;
+
+  // In the order in which they depend on each other.
+  ObjectTable objects_;
+  CacheDirectories directories_;
+  FetchQueue fetches_;
+  Filler filler_;
+  Verifier verifier_;
+  CacheLeases leases_;
+  Gate gate_;  // Reads, and what they started.
+  const ReadParts parts_;
+  PlannedReads plans_;
+  std::atomic<bool> closing_ = false;
+  std::atomic<bool> scanned_ = false;
+  Gate scan_;
+};
+
+}  // namespace millrace

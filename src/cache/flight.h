@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/buffer.h"
+#include "base/status.h"
+#include "base/task.h"
+#include "cache/fetch_queue.h"
+#include "cache/unit.h"
+
+namespace millrace {
+
+// Units of one object on their way from the store to the disk. It stays in its object's list until
+// they are on the disk, so that a reader who comes while they are being written gets them from
+// memory. Fields change under the object's lock.
+struct Flight {
+  using Waiter = std::move_only_function<void(Result<Slice>)>;
+
+  explicit Flight(UnitRange flown) : units(flown) {}
+
+  const UnitRange units;
+  Urgency urgency = Urgency::kSpeculative;
+  std::uint32_t attempts = 0;
+  FetchQueue::Ticket ticket = {};
+  // Answered once, when the data is there or cannot be had.
+  std::vector<Waiter> waiters = {};
+  // Set when the data has come and was checked, or cannot be had.
+  std::optional<Result<Slice>> outcome = {};
+  std::vector<Task> waiters_for_end = {};
+};
+
+}  // namespace millrace

@@ -1,0 +1,195 @@
+#include "cache/planned_reads.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace millrace {
+namespace {
+
+Status plan_is_gone(PlanId plan) {
+  return {StatusCode::kNotFound, fmt::format("there is no read plan {} (any more)", plan.value())};
+}
+
+}  // namespace
+
+PlannedReads::PlannedReads(const ReadParts& parts, ObjectTable& objects,
+                           std::uint64_t ahead_bytes_max)
+    : parts_(parts), objects_(objects), ahead_bytes_max_(ahead_bytes_max) {}
+
+PlannedReads::~PlannedReads() = default;
+
+std::size_t PlannedReads::directory_of(const ObjectVersion& object) {
+  const auto& all = parts_.directories.all();
+  const CacheDirectory* const directory = &parts_.directories.of(object.digest());
+  return static_cast<std::size_t>(
+      std::ranges::find(all, directory, [](const auto& each) { return each.get(); }) - all.begin());
+}
+
+std::uint64_t PlannedReads::bytes_of_run(const Plan& plan, const BlockRun& run) const {
+  return bytes_of({run.first * kBlockUnits, run.count * kBlockUnits},
+                  plan.objects[run.object].size())
+      .length;
+}
+
+std::vector<PlannedReads::BlockRun> PlannedReads::append(Plan& plan,
+                                                         const std::vector<PlannedRead>& reads) {
+  std::vector<BlockRun> runs;
+  runs.reserve(reads.size());
+  for (const PlannedRead& read : reads) {
+    const auto [number, is_new] = plan.numbers.try_emplace(
+        read.object.digest(), static_cast<std::uint32_t>(plan.objects.size()));
+    if (is_new) plan.objects.push_back(read.object);
+    const std::uint64_t begin = std::min(read.range.offset, read.object.size());
+    const std::uint64_t end = begin + std::min(read.range.length, read.object.size() - begin);
+    const auto first = static_cast<std::uint32_t>(begin / kBlockBytes);
+    runs.push_back({number->second, first, begin == end ? 0 : block_count(end) - first});
+  }
+  return runs;
+}
+
+std::vector<std::vector<CacheSpace::PlannedUse>> PlannedReads::uses_of(
+    const Plan& plan, const std::vector<BlockRun>& runs) {
+  std::vector<std::vector<CacheSpace::PlannedUse>> uses(parts_.directories.all().size());
+  for (const BlockRun& run : runs) {
+    const ObjectVersion& object = plan.objects[run.object];
+    auto& of_directory = uses[directory_of(object)];
+    for (std::uint32_t block = run.first; block < run.first + run.count; ++block) {
+      const BlockRun one{run.object, block, 1};
+      of_directory.push_back(
+          {object.digest(), block, static_cast<std::uint32_t>(bytes_of_run(plan, one))});
+    }
+  }
+  return uses;
+}
+
+Result<PlanId> PlannedReads::announce(const RequestContext& context,
+                                      const std::vector<PlannedRead>& reads) {
+  MR_RETURN_IF_ERROR(context.check(parts_.clock));
+  Plan plan;
+  const std::vector<BlockRun> runs = append(plan, reads);
+  const auto uses = uses_of(plan, runs);
+  const auto& directories = parts_.directories.all();
+  for (std::size_t i = 0; i < directories.size(); ++i) {
+    Result<PlanId> part = directories[i]->space().announce(uses[i]);
+    if (!part) {
+      for (std::size_t j = 0; j < i; ++j)
+        directories[j]->space().withdraw(plan.directory_plans[j]);
+      return failure(std::move(part).error());
+    }
+    plan.directory_plans.push_back(*part);
+    plan.directory_positions.push_back(0);
+  }
+  plan.runs.assign(runs.begin(), runs.end());
+  std::vector<Prefetch> prefetches;
+  PlanId id;
+  {
+    MutexLock lock(mutex_);
+    id = PlanId(++last_id_);
+    prefetches = take_prefetches(plans_.emplace(id, std::move(plan)).first->second);
+  }
+  send(prefetches);
+  return id;
+}
+
+Status PlannedReads::extend(const RequestContext& context, PlanId id,
+                            const std::vector<PlannedRead>& reads) {
+  MR_RETURN_IF_ERROR(context.check(parts_.clock));
+  std::vector<Prefetch> prefetches;
+  {
+    MutexLock lock(mutex_);
+    const auto found = plans_.find(id);
+    if (found == plans_.end()) return plan_is_gone(id);
+    Plan& plan = found->second;
+    const std::vector<BlockRun> runs = append(plan, reads);
+    const auto uses = uses_of(plan, runs);
+    const auto& directories = parts_.directories.all();
+    for (std::size_t i = 0; i < directories.size(); ++i)
+      MR_RETURN_IF_ERROR(directories[i]->space().extend(plan.directory_plans[i], uses[i]));
+    plan.runs.insert(plan.runs.end(), runs.begin(), runs.end());
+    prefetches = take_prefetches(plan);
+  }
+  send(prefetches);
+  return {};
+}
+
+Status PlannedReads::advance(PlanId id, std::uint64_t reads_done) {
+  std::vector<Prefetch> prefetches;
+  {
+    MutexLock lock(mutex_);
+    const auto found = plans_.find(id);
+    if (found == plans_.end()) return plan_is_gone(id);
+    Plan& plan = found->second;
+    if (reads_done > plan.done + plan.runs.size()) {
+      return {StatusCode::kInvalidArgument,
+              fmt::format("the plan has {} reads, and {} cannot be done",
+                          plan.done + plan.runs.size(), reads_done)};
+    }
+    // Reports of concurrent readers may overtake each other.
+    for (; plan.done < reads_done; ++plan.done) {
+      const BlockRun& run = plan.runs.front();
+      plan.directory_positions[directory_of(plan.objects[run.object])] += run.count;
+      if (plan.fetched > plan.done) {
+        plan.ahead_bytes -= bytes_of_run(plan, run);
+      } else {
+        ++plan.fetched;
+      }
+      plan.runs.pop_front();
+    }
+    const auto& directories = parts_.directories.all();
+    for (std::size_t i = 0; i < directories.size(); ++i) {
+      MR_RETURN_IF_ERROR(
+          directories[i]->space().advance(plan.directory_plans[i], plan.directory_positions[i]));
+    }
+    prefetches = take_prefetches(plan);
+  }
+  send(prefetches);
+  return {};
+}
+
+void PlannedReads::withdraw(PlanId id) {
+  MutexLock lock(mutex_);
+  const auto found = plans_.find(id);
+  if (found == plans_.end()) return;
+  const auto& directories = parts_.directories.all();
+  for (std::size_t i = 0; i < directories.size(); ++i)
+    directories[i]->space().withdraw(found->second.directory_plans[i]);
+  for (const ObjectVersion& version : found->second.objects) {
+    if (const auto object = objects_.find(version.digest())) object->set_planned(false);
+  }
+  plans_.erase(found);
+}
+
+std::vector<PlannedReads::Prefetch> PlannedReads::take_prefetches(Plan& plan) {
+  std::vector<Prefetch> prefetches;
+  while (plan.fetched < plan.done + plan.runs.size() && plan.ahead_bytes < ahead_bytes_max_) {
+    const BlockRun& run = plan.runs[plan.fetched - plan.done];
+    const ObjectVersion& object = plan.objects[run.object];
+    const std::uint32_t first = run.first * kBlockUnits;
+    const std::uint32_t units = unit_count(object.size());
+    if (first < units && run.count > 0) {
+      prefetches.push_back({object, {first, std::min(run.count * kBlockUnits, units - first)}});
+    }
+    plan.ahead_bytes += bytes_of_run(plan, run);
+    ++plan.fetched;
+  }
+  return prefetches;
+}
+
+void PlannedReads::send(const std::vector<Prefetch>& prefetches) {
+  for (const Prefetch& prefetch : prefetches) {
+    const std::shared_ptr<CachedObject> object = objects_.find_or_add(prefetch.object);
+    object->set_planned(true);
+    // A pass, because the object may be loaded when this cache is going.
+    std::optional<Gate::Pass> pass = parts_.gate.enter();
+    if (!pass) return;
+    auto fetch = [this, object, units = prefetch.units, inside = std::move(*pass)] {
+      parts_.filler.start(object, object->prefetch(units, parts_.fetch_units_max));
+    };
+    auto shared = std::make_shared<decltype(fetch)>(std::move(fetch));
+    if (ensure_loaded(parts_, object, [shared] { (*shared)(); })) (*shared)();
+  }
+}
+
+}  // namespace millrace
