@@ -165,6 +165,8 @@ bool Filler::keep(const ObjectPtr& object, const Flight& flight, const Slice& da
   if (!status.ok()) {
     directory.space().unreserve(room);
     directory.note_write_failure(status);
+    // The disk is fuller than we thought: others write to it, and they come first.
+    if (status.code() == StatusCode::kResourceExhausted) directories_.enforce_limit(directory);
     skip(CacheSkip::kDiskFailure);
     return false;
   }

@@ -60,6 +60,7 @@ Status CacheWorld::start() {
   BlockCacheOptions options;
   options.directories.push_back({.path = options_.directory, .quota_bytes = options_.quota_bytes});
   options.readahead = options_.readahead;
+  options.planned_bytes_ahead_max = options_.planned_bytes_ahead_max;
   auto cache = DiskBlockCache::open({.disk = options_.faulty_disk ? disk : *options_.other_disk,
                                      .clock = system_clock(),
                                      .disk_executor = disk_pool_,

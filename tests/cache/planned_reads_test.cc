@@ -1,0 +1,124 @@
+#include <algorithm>
+#include <numeric>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/log.h"
+#include "tests/cache/cache_world.h"
+
+namespace millrace {
+namespace {
+
+std::vector<PlannedRead> epoch_of(const ObjectVersion& object, unsigned seed) {
+  std::vector<std::uint32_t> order(block_count(object.size()));
+  std::iota(order.begin(), order.end(), 0);
+  std::mt19937_64 random(seed);
+  std::shuffle(order.begin(), order.end(), random);
+  std::vector<PlannedRead> reads;
+  for (const std::uint32_t block : order)
+    reads.push_back({object, {block * kBlockBytes, kBlockBytes}});
+  return reads;
+}
+
+TEST(PlannedReads, FetchInOrderBeforeTheJobAsks) {
+  CacheWorld world;
+  ASSERT_TRUE(world.start().ok());
+  const RequestContext context = RequestContext::background();
+  const ObjectVersion object = world.add("a", 64 * kMiB);
+  const std::vector<PlannedRead> reads = epoch_of(object, 1);
+  ASSERT_TRUE(world.cache().plans().announce(context, reads));
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (world.cache().usage().used_bytes < object.size() &&
+         std::chrono::steady_clock::now() < deadline)
+    std::this_thread::yield();
+  world.settle();
+  EXPECT_EQ(world.bytes_fetched(), object.size()) << "all of it fits into the window";
+  const std::uint64_t gets = world.gets();
+  for (const PlannedRead& read : reads)
+    EXPECT_TRUE(world.reads_right(object, read.range));
+  EXPECT_EQ(world.gets(), gets);
+}
+
+TEST(PlannedReads, ShuffledEpochsFetchNoMoreThanTheyMust) {
+  constexpr std::uint64_t kQuota = 32 * kMiB;
+  CacheWorld world({.quota_bytes = kQuota, .planned_bytes_ahead_max = 4 * kMiB});
+  ASSERT_TRUE(world.start().ok());
+  const RequestContext context = RequestContext::background();
+  const ObjectVersion object = world.add("a", 64 * kMiB);
+  PlannedReads& plans = world.cache().plans();
+  std::vector<PlannedRead> reads = epoch_of(object, 1);
+  const Result<PlanId> plan = plans.announce(context, reads);
+  ASSERT_TRUE(plan);
+  constexpr unsigned kEpochs = 6;
+  std::uint64_t done = 0;
+  for (unsigned epoch = 1; epoch <= kEpochs; ++epoch) {
+    const std::vector<PlannedRead> next = epoch_of(object, epoch + 1);
+    if (epoch < kEpochs) {
+      ASSERT_TRUE(plans.extend(context, *plan, next).ok());
+    }
+    for (const PlannedRead& read : reads) {
+      ASSERT_TRUE(world.reads_right(object, read.range));
+      ASSERT_TRUE(plans.advance(*plan, ++done).ok());
+    }
+    reads = next;
+  }
+  world.settle();
+  // Half of it fits, and all of that half could be hits from the second epoch on; a shuffled order
+  // and a cache of eight blocks leave some of it out. LRU would fetch nearly everything.
+  const std::uint64_t all = kEpochs * object.size();
+  EXPECT_LT(world.bytes_fetched(), all * 8 / 10);
+  EXPECT_LE(world.cache().usage().used_bytes, kQuota);
+}
+
+TEST(PlannedReads, AWithdrawnPlanIsGone) {
+  CacheWorld world;
+  ASSERT_TRUE(world.start().ok());
+  const RequestContext context = RequestContext::background();
+  const ObjectVersion object = world.add("a", 8 * kMiB);
+  PlannedReads& plans = world.cache().plans();
+  const Result<PlanId> plan = plans.announce(context, epoch_of(object, 1));
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plans.advance(*plan, 3).code(), StatusCode::kInvalidArgument);
+  plans.withdraw(*plan);
+  plans.withdraw(*plan);
+  EXPECT_EQ(plans.advance(*plan, 1).code(), StatusCode::kNotFound);
+  EXPECT_EQ(plans.extend(context, *plan, {}).code(), StatusCode::kNotFound);
+  world.settle();
+  EXPECT_TRUE(world.reads_right(object));
+}
+
+TEST(CacheScrub, ChecksEverythingAndFindsDamage) {
+  LogCapture quiet;
+  CacheWorld world;
+  ASSERT_TRUE(world.start().ok());
+  const RequestContext context = RequestContext::background();
+  const ObjectVersion large = world.add("large", 5 * kMiB);
+  const ObjectVersion small = world.add("small", 100'000);
+  ASSERT_TRUE(world.reads_right(large));
+  ASSERT_TRUE(world.reads_right(small));
+  world.settle();
+  const ScrubOptions fast{.bytes_per_second_max = 0};
+  Result<CheckReport> report = world.cache().scrub(context, fast);
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->objects, 2u);
+  EXPECT_EQ(report->bytes, large.size() + small.size());
+  EXPECT_EQ(report->bad_units, 0u);
+
+  const std::string digest = large.digest().to_text();
+  auto data = world.memory_disk.open(
+      "/cache/objects/" + digest.substr(0, 2) + "/" + digest + ".data", OpenMode::kReadWrite);
+  ASSERT_TRUE(data);
+  ASSERT_TRUE((*data)->write_at(kMiB, as_bytes("flipped")).ok());
+  report = world.cache().scrub(context, fast);
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->bad_units, 1u);
+  EXPECT_EQ(world.bad_units(CacheDamage::kScrubbed), 1u);
+  EXPECT_TRUE(world.reads_right(large)) << "fetched again";
+}
+
+}  // namespace
+}  // namespace millrace
