@@ -20,6 +20,10 @@ using Fetched = FetchQueue::Fetched;
 
 class FetchQueueTest : public ::testing::Test {
  protected:
+  void TearDown() override {
+    answers.clear();  // The queue waits for those who hold bytes of it, and answers the others.
+    queue.reset();
+  }
   void make(FetchQueueOptions options) {
     queue = std::make_unique<FetchQueue>(options, inline_executor(), clock, metrics);
   }
