@@ -20,7 +20,13 @@ namespace {
 
 std::uint64_t flips_wanted() {
   const char* text = std::getenv("MILLRACE_SCALE");
-  return text != nullptr && std::string_view(text) == "full" ? 10'000 : 300;
+  if (text != nullptr && std::string_view(text) == "full") return 10'000;
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+  return 60;
+#endif
+#endif
+  return 300;
 }
 
 std::uint64_t damage_seed() {
