@@ -61,6 +61,7 @@ if(MILLRACE_SANITIZE)
   target_compile_options(millrace_flags INTERFACE
     -fsanitize=${MILLRACE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(millrace_flags INTERFACE -fsanitize=${MILLRACE_SANITIZE})
+  target_compile_definitions(millrace_flags INTERFACE MILLRACE_SANITIZED=1)  # Long tests do less.
 elseif(NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
   # Fortified libc calls need optimisation, and hide their arguments from the sanitizers. Some
   # distributions predefine a lower level, hence the -U.

@@ -21,12 +21,11 @@ namespace {
 std::uint64_t flips_wanted() {
   const char* text = std::getenv("MILLRACE_SCALE");
   if (text != nullptr && std::string_view(text) == "full") return 10'000;
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+#if defined(MILLRACE_SANITIZED)
   return 60;
-#endif
-#endif
+#else
   return 300;
+#endif
 }
 
 std::uint64_t damage_seed() {

@@ -27,7 +27,7 @@ constexpr std::uint64_t kReadsPerRound = 2500;
 std::uint64_t model_reads() {
   const char* text = std::getenv("MILLRACE_SCALE");
   if (text != nullptr && std::string_view(text) == "full") return 5'000'000;
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#if defined(MILLRACE_SANITIZED)
   return 20'000;
 #else
   return 100'000;

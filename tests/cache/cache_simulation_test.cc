@@ -19,7 +19,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#if defined(MILLRACE_SANITIZED)
 constexpr std::uint64_t kSimulationSeeds = 60;
 #else
 constexpr std::uint64_t kSimulationSeeds = 200;
