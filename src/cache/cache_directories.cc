@@ -166,8 +166,7 @@ Status CacheDirectories::remove_whole(CacheDirectory& directory, CachedObject& o
   Status status = directory.remove(digest);
   if (status.code() == StatusCode::kNotFound) status = Status();
   if (!status.ok()) directory.note_write_failure(status);
-  directory.space().add_unlinked(*unlinked_bytes);
-  directory.space().remove_object(digest);
+  directory.space().remove_object(digest, *unlinked_bytes);
   // Last: from now on somebody may fill a new one.
   objects_.detach(object);
   return status;

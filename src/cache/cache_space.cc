@@ -121,8 +121,9 @@ void CacheSpace::shrink(const ObjectDigest& digest, std::uint32_t block, std::ui
   }
 }
 
-void CacheSpace::remove_object(const ObjectDigest& digest) {
+void CacheSpace::remove_object(const ObjectDigest& digest, std::uint64_t unlinked_bytes) {
   MutexLock lock(mutex_);
+  unlinked_bytes_ += static_cast<std::int64_t>(unlinked_bytes);
   const std::optional<BlockId> id = find(digest, 0);
   if (!id) return;
   const auto blocks = static_cast<std::uint32_t>(residents_[id->object].block_bytes.size());
@@ -140,11 +141,6 @@ void CacheSpace::remove(BlockId id) {
   bytes = 0;
   eviction_.erase(id);
   drop_reference(id);
-}
-
-void CacheSpace::add_unlinked(std::uint64_t bytes) {
-  MutexLock lock(mutex_);
-  unlinked_bytes_ += static_cast<std::int64_t>(bytes);
 }
 
 void CacheSpace::remove_unlinked(std::uint64_t bytes) {

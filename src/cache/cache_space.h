@@ -53,8 +53,11 @@ class CacheSpace {
   void remove(const ObjectDigest& digest, std::uint32_t block);
   // Some of its bytes count no more.
   void shrink(const ObjectDigest& digest, std::uint32_t block, std::uint32_t bytes);
-  // All blocks of an object are free.
-  void remove_object(const ObjectDigest& digest);
+  // All blocks of an object are free, or will be: a file that was unlinked while somebody has it
+  // open takes `unlinked_bytes` until he lets go. In one step, so that nothing counts twice.
+  void remove_object(const ObjectDigest& digest, std::uint64_t unlinked_bytes = 0);
+  // He may let go before whoever unlinks has come to the other call.
+  void remove_unlinked(std::uint64_t bytes);
 
   // Leased blocks are never victims. Holds are counted; a block that is not there yet is held when
   // it comes.
@@ -71,11 +74,6 @@ class CacheSpace {
   Status extend(PlanId plan, std::span<const PlannedUse> uses);
   Status advance(PlanId plan, std::uint64_t position);
   void withdraw(PlanId plan);
-
-  // Files that were unlinked while somebody had them open take space until he lets go. He may do so
-  // before whoever unlinks has come to the first call.
-  void add_unlinked(std::uint64_t bytes);
-  void remove_unlinked(std::uint64_t bytes);
 
   // The objects that have blocks on the disk.
   std::vector<ObjectDigest> digests() const;

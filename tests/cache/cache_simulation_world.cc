@@ -1,5 +1,6 @@
 #include "tests/cache/cache_simulation_world.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <map>
@@ -11,7 +12,11 @@
 namespace millrace {
 namespace {
 
-constexpr std::string_view kSimulatedDirectory = "/cache";
+// The first one is "/cache".
+std::string simulated_directory(int number) {
+  return number == 0 ? "/cache" : "/cache" + std::to_string(number + 1);
+}
+
 const StoreId kSimulatedStore("memory://simulation");
 
 // Cheap enough for tens of megabytes without optimisation, and no two words alike.
@@ -134,11 +139,13 @@ Status SimulationWorld::start() {
                                   .readahead = options.readahead,
                                   .fetch_bytes_max = options.fetch_bytes_max,
                                   .open_objects_max = options.open_objects_max};
-  CacheDirectoryOptions directory;
-  directory.path = std::string(kSimulatedDirectory);
-  directory.quota_bytes = options.quota_bytes;
-  directory.segments.segment_bytes_max = options.segment_bytes_max;
-  cache_options.directories.push_back(std::move(directory));
+  for (int i = 0; i < options.directories; ++i) {
+    CacheDirectoryOptions directory;
+    directory.path = simulated_directory(i);
+    directory.quota_bytes = options.quota_bytes;
+    directory.segments.segment_bytes_max = options.segment_bytes_max;
+    cache_options.directories.push_back(std::move(directory));
+  }
   auto cache = DiskBlockCache::open({.disk = disk,
                                      .clock = clock,
                                      .disk_executor = disk_executor,
@@ -211,22 +218,43 @@ std::uint64_t SimulationWorld::bad_units() {
   return total;
 }
 
-std::uint64_t SimulationWorld::data_bytes_on_disk() {
-  std::uint64_t total = 0;
-  std::vector<std::string> directories = {std::string(kSimulatedDirectory)};
+std::vector<std::string> SimulationWorld::files(std::string_view extension) {
+  std::vector<std::string> found;
+  std::vector<std::string> directories;
+  for (int i = 0; i < options.directories; ++i)
+    directories.push_back(simulated_directory(i));
   while (!directories.empty()) {
     const std::string directory = std::move(directories.back());
     directories.pop_back();
     const auto entries = memory_disk.list(directory);
     if (!entries) continue;
     for (const DirectoryEntry& entry : *entries) {
-      const std::string path = directory + "/" + entry.name;
-      if (entry.kind == FileKind::kDirectory) directories.push_back(path);
-      if (!path.ends_with(".data") && !path.ends_with(".seg")) continue;
-      if (const auto facts = memory_disk.stat(path)) total += facts->allocated_bytes;
+      std::string path = directory + "/" + entry.name;
+      if (entry.kind == FileKind::kDirectory) {
+        directories.push_back(std::move(path));
+      } else if (path.ends_with(extension)) {
+        found.push_back(std::move(path));
+      }
     }
   }
+  std::ranges::sort(found);
+  return found;
+}
+
+std::uint64_t SimulationWorld::data_bytes_on_disk() {
+  std::uint64_t total = 0;
+  for (const std::string_view extension : {".data", ".seg"}) {
+    for (const std::string& path : files(extension))
+      total += memory_disk.stat(path).value().allocated_bytes;
+  }
   return total;
+}
+
+void SimulationWorld::sync_disk() {
+  for (const std::string& path : files("")) {
+    EXPECT_TRUE(memory_disk.open(path, OpenMode::kRead).value()->sync().ok());
+    EXPECT_TRUE(memory_disk.sync_directory(path.substr(0, path.rfind('/'))).ok());
+  }
 }
 
 }  // namespace millrace

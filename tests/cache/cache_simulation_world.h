@@ -4,6 +4,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -36,7 +37,8 @@ struct SimulationOptions {
   Duration store_latency{0};
   std::uint64_t memory_bytes_max = 64 * kMiB;
   std::uint64_t disk_bytes = 64 * kGiB;
-  std::uint64_t quota_bytes = kGiB;
+  std::uint64_t quota_bytes = kGiB;  // Of each directory.
+  int directories = 1;
   std::uint64_t segment_bytes_max = 4 * kMiB;
   std::uint64_t fetch_bytes_max = kBlockBytes;
   std::size_t open_objects_max = 1024;
@@ -78,8 +80,12 @@ class SimulationWorld {
   std::uint64_t gets() const { return requests_->count(StoreOperation::kGetRange); }
   // All kinds together.
   std::uint64_t bad_units();
+  // The cache's files whose names end like this, in ascending order.
+  std::vector<std::string> files(std::string_view extension);
   // What the data files and segments take on the disk.
   std::uint64_t data_bytes_on_disk();
+  // Makes all of it survive a power loss, so that the disk need not remember how it came about.
+  void sync_disk();
 
   const SimulationOptions options;
   ManualClock clock;

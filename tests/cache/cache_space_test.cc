@@ -152,7 +152,8 @@ TEST(CacheSpace, AHoldIsOnAnObjectAndNotOnItsNumber) {
 
 TEST(CacheSpace, UnlinkedBytesTakeSpaceUntilTheyAreReturned) {
   CacheSpace space(100);
-  space.add_unlinked(60);
+  space.found(space_digest(1), 0, 60);
+  space.remove_object(space_digest(1), 60);
   EXPECT_EQ(space.used_bytes(), 60u);
   EXPECT_FALSE(space.try_reserve(50));
   EXPECT_FALSE(space.pop_victim());
@@ -163,7 +164,7 @@ TEST(CacheSpace, UnlinkedBytesTakeSpaceUntilTheyAreReturned) {
   space.remove_unlinked(30);
   EXPECT_EQ(space.used_bytes(), 0u);
   EXPECT_FALSE(space.try_reserve(101));
-  space.add_unlinked(30);
+  space.remove_object(space_digest(1), 30);
   EXPECT_EQ(space.used_bytes(), 0u);
 }
 

@@ -73,7 +73,7 @@ TEST_F(FileCompleteObjectTest, HoldsTheSpaceOfAnUnlinkedFile) {
   ASSERT_TRUE(complete);
   EXPECT_TRUE(object->goes_whole());
   std::filesystem::remove_all(directory);
-  space.add_unlinked(*object->begin_removal());
+  space.remove_object(object->version().digest(), *object->begin_removal());
   EXPECT_EQ(space.used_bytes(), kUnitBytes);
   EXPECT_EQ((*complete)->size(), 5u);
   EXPECT_EQ(read_descriptor((*complete)->descriptor(), 5), "bytes");
@@ -85,7 +85,7 @@ TEST_F(FileCompleteObjectTest, AMovedHoldIsDroppedOnce) {
   {
     HeldObject first(object, space);
     const HeldObject second(std::move(first));
-    space.add_unlinked(*object->begin_removal());
+    space.remove_object(object->version().digest(), *object->begin_removal());
     EXPECT_EQ(space.used_bytes(), kUnitBytes);
   }
   EXPECT_EQ(space.used_bytes(), 0u);

@@ -1,0 +1,46 @@
+#include "tests/cache/cache_torture.h"
+
+#include <stdlib.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+namespace millrace {
+
+bool full_torture() {
+  const char* text = std::getenv("MILLRACE_SCALE");
+  return text != nullptr && std::string_view(text) == "full";
+}
+
+std::uint64_t torture_seed() {
+  const char* text = std::getenv("MILLRACE_SEED");
+  return text != nullptr ? std::strtoull(text, nullptr, 10) : std::random_device{}();
+}
+
+void report_torture(const std::string& suite, std::uint64_t seed, const std::string& figures) {
+  const std::string line =
+      fmt::format(R"({{"suite":"{}","seed":{},{},"outcome":"{}"}})", suite, seed, figures,
+                  ::testing::Test::HasFailure() ? "failed" : "passed");
+  fmt::print("{}\n", line);
+  if (const char* path = std::getenv("MILLRACE_TORTURE_RESULTS")) {
+    std::ofstream(path, std::ios::app) << line << "\n";
+  }
+}
+
+TortureDirectory::TortureDirectory() {
+  std::string pattern = (std::filesystem::temp_directory_path() / "mr-cache-XXXXXX").string();
+  path_ = ::mkdtemp(pattern.data());
+}
+
+TortureDirectory::~TortureDirectory() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+}  // namespace millrace
