@@ -271,8 +271,7 @@ Result<bool> BlockRead::read_from_disk(ByteRange bytes, MutableByteView into) {
   const std::uint64_t generation = object_->generation();
   const UnitRange units = units_of(bytes);
   if (!object_->all_ready(units)) return false;
-  StoredObject& stored = *object_->stored();
-  const Result<std::size_t> size = stored.file()->read_at(stored.base() + bytes.offset, into);
+  const Result<std::size_t> size = object_->stored()->read(bytes.offset, into);
   if (object_->generation() != generation) return false;
   if (!size || *size != bytes.length) {
     // A disk that cannot read what it has is as bad as one that lost it.

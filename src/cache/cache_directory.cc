@@ -11,6 +11,7 @@
 #include "base/hex.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "cache/encrypted_object.h"
 #include "cache/object_file.h"
 #include "cache/small_object_file.h"
 #include "platform/process.h"
@@ -18,8 +19,9 @@
 namespace millrace {
 namespace {
 
-// The whole of the format file. A later format has another number.
-constexpr std::string_view kFormatText = "millrace-cache 1\n";
+// The first line of the format file. A later format has another number.
+constexpr std::string_view kFormatLine = "millrace-cache 1\n";
+constexpr std::string_view kEncryptionLine = "encrypted aes-256-xts ";
 constexpr unsigned kFans = 256;
 constexpr Duration kWritePause = std::chrono::seconds(10);
 
@@ -29,33 +31,56 @@ std::string fan_path(const std::string& directory, unsigned fan) {
   return fmt::format("{}/{:02x}", objects_path(directory), fan);
 }
 
+std::string format_text(const SectorCipher* cipher) {
+  std::string text(kFormatLine);
+  if (cipher != nullptr) text += fmt::format("{}{}\n", kEncryptionLine, cipher->key_check());
+  return text;
+}
+
 // A start that failed half-way leaves no format file, so that the next one can finish it.
-Status write_format(Disk& disk, const std::string& path, const std::string& file_path) {
+Status write_format(Disk& disk, const std::string& path, const std::string& file_path,
+                    const std::string& text) {
   const std::string unfinished = file_path + ".new";
   {
     MR_ASSIGN_OR_RETURN(const std::unique_ptr<DiskFile> file,
                         disk.open(unfinished, OpenMode::kCreate));
-    MR_RETURN_IF_ERROR(file->write_at(0, as_bytes(kFormatText)));
+    MR_RETURN_IF_ERROR(file->truncate(0));
+    MR_RETURN_IF_ERROR(file->write_at(0, as_bytes(text)));
     MR_RETURN_IF_ERROR(file->sync());
   }
   MR_RETURN_IF_ERROR(disk.rename(unfinished, file_path, Replace::kAllowed));
   return disk.sync_directory(path);
 }
 
-Status check_format(Disk& disk, const std::string& path) {
+Status check_format(Disk& disk, const std::string& path, const SectorCipher* cipher) {
   const std::string file_path = path + "/format";
+  const std::string wanted = format_text(cipher);
   Result<std::unique_ptr<DiskFile>> file = disk.open(file_path, OpenMode::kRead);
   if (!file) {
-    return file.error().code() == StatusCode::kNotFound ? write_format(disk, path, file_path)
-                                                        : file.error();
+    return file.error().code() == StatusCode::kNotFound
+               ? write_format(disk, path, file_path, wanted)
+               : file.error();
   }
-  std::vector<std::byte> bytes(64);
+  std::vector<std::byte> bytes(128);
   MR_ASSIGN_OR_RETURN(const std::size_t size, (*file)->read_at(0, bytes));
-  if (as_text(bytes).substr(0, size) == kFormatText) return {};
+  const std::string_view found = as_text(bytes).substr(0, size);
+  if (found == wanted) return {};
+  if (found == kFormatLine) {
+    return {StatusCode::kUnauthenticated,
+            fmt::format("the cache in {} is not encrypted, but a key is given; use another "
+                        "directory, or empty this one",
+                        path)};
+  }
+  if (found.starts_with(std::string(kFormatLine) + std::string(kEncryptionLine))) {
+    return {StatusCode::kUnauthenticated,
+            fmt::format("the cache in {} is encrypted{}; give its key, use another directory, or "
+                        "empty this one",
+                        path, cipher != nullptr ? " with another key" : "")};
+  }
   return {StatusCode::kUnsupported,
           fmt::format("{} does not say '{}': the directory was written by another version of "
                       "Millrace, or is no cache; use another directory, or empty this one",
-                      file_path, kFormatText.substr(0, kFormatText.size() - 1))};
+                      file_path, kFormatLine.substr(0, kFormatLine.size() - 1))};
 }
 
 // Whose data this is, when it has no map among the entries, which are in ascending order.
@@ -108,7 +133,7 @@ Result<std::unique_ptr<CacheDirectory>> CacheDirectory::open(Disk& disk,
 }
 
 Status CacheDirectory::prepare() {
-  MR_RETURN_IF_ERROR(check_format(disk_, path()));
+  MR_RETURN_IF_ERROR(check_format(disk_, path(), options_.cipher.get()));
   // They are made in this order: when the last one is there, all are.
   if (!disk_.stat(fan_path(path(), kFans - 1))) {
     for (unsigned fan = 0; fan < kFans; ++fan)
@@ -138,6 +163,12 @@ void CacheDirectory::report_damage(std::string_view what, std::string_view where
 }
 
 // ---- Objects
+
+std::unique_ptr<StoredObject> CacheDirectory::decrypted(std::unique_ptr<StoredObject> stored,
+                                                        const ObjectVersion& version) {
+  if (!is_encrypted()) return stored;
+  return std::make_unique<EncryptedObject>(std::move(stored), version, options_.cipher);
+}
 
 CacheDirectory::Loaded CacheDirectory::load(const ObjectVersion& version) {
   Loaded loaded =
@@ -176,7 +207,7 @@ CacheDirectory::Loaded CacheDirectory::load_large(const ObjectVersion& version) 
       if (Status status = (*file)->mark_handed_out(); !status.ok()) note_write_failure(status);
     }
   }
-  return {std::move(*file), std::move(records->recorded), records->handed_out};
+  return {decrypted(*std::move(file), version), std::move(records->recorded), records->handed_out};
 }
 
 CacheDirectory::Loaded CacheDirectory::load_small(const ObjectVersion& version) {
@@ -197,7 +228,8 @@ CacheDirectory::Loaded CacheDirectory::load_small(const ObjectVersion& version) 
   loaded.recorded.resize(unit_count(version.size()));
   for (std::uint32_t unit = 0; unit < loaded.recorded.size(); ++unit)
     loaded.recorded[unit] = unit;
-  loaded.stored = std::make_unique<SmallObjectFile>(segments_, version, *std::move(found));
+  loaded.stored =
+      decrypted(std::make_unique<SmallObjectFile>(segments_, version, *std::move(found)), version);
   return loaded;
 }
 
@@ -205,9 +237,11 @@ Result<std::unique_ptr<StoredObject>> CacheDirectory::create(const ObjectVersion
   // What may be there could not be loaded, and is replaced.
   space_.remove_object(version.digest());
   if (version.size() <= kSmallObjectBytesMax) {
-    return std::make_unique<SmallObjectFile>(segments_, version, std::nullopt);
+    return decrypted(std::make_unique<SmallObjectFile>(segments_, version, std::nullopt), version);
   }
-  return ObjectFile::create(disk_, stem(version.digest()), version);
+  MR_ASSIGN_OR_RETURN(std::unique_ptr<ObjectFile> file,
+                      ObjectFile::create(disk_, stem(version.digest()), version));
+  return decrypted(std::move(file), version);
 }
 
 std::uint64_t CacheDirectory::room_for(const ObjectVersion& version, UnitRange units) {

@@ -17,6 +17,7 @@
 #include "cache/stored_object.h"
 #include "metrics/metrics.h"
 #include "platform/disk.h"
+#include "platform/sector_cipher.h"
 
 namespace millrace {
 
@@ -28,6 +29,8 @@ struct CacheDirectoryOptions {
   // The disk keeps at least this share free, whatever the quota says: it wins over the quota.
   double free_share_min = 0.05;
   SegmentOptions segments = {};
+  // When set, all content on the disk is encrypted; names, sizes and times are not.
+  std::shared_ptr<SectorCipher> cipher = nullptr;
 };
 
 // One directory of the cache, on one disk: its owner's lock, its format, what is in it and how much
@@ -41,11 +44,13 @@ struct CacheDirectoryOptions {
 class CacheDirectory {
  public:
   // Takes the directory, made when absent. kConflict names the owner when somebody has it;
-  // kUnsupported when a later Millrace wrote it.
+  // kUnsupported when a later Millrace wrote it; kUnauthenticated when it is encrypted and this is
+  // not the key, or the other way round.
   static Result<std::unique_ptr<CacheDirectory>> open(Disk& disk, CacheDirectoryOptions options,
                                                       Clock& clock, Metrics& metrics);
 
   const std::string& path() const { return options_.path; }
+  bool is_encrypted() const { return options_.cipher != nullptr; }
   CacheSpace& space() { return space_; }
   LeaseTable& leases() { return leases_; }
   std::uint64_t quota_bytes() const { return quota_bytes_; }
@@ -92,6 +97,9 @@ class CacheDirectory {
   Status prepare();
   void set_limit(const DiskSpace& space);
   std::string stem(const ObjectDigest& digest) const;
+  // What is read and written through the result is plain.
+  std::unique_ptr<StoredObject> decrypted(std::unique_ptr<StoredObject> stored,
+                                          const ObjectVersion& version);
   Loaded load_large(const ObjectVersion& version);
   Loaded load_small(const ObjectVersion& version);
   Status scan_fan(unsigned fan, const Orphaned& orphaned);

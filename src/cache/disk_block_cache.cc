@@ -132,8 +132,7 @@ bool DiskBlockCache::read_ready(const std::shared_ptr<CachedObject>& object, Byt
   if (!object->all_ready(units)) return false;
   Result<Buffer> buffer = environment_.buffers.try_allocate(range.length);
   if (!buffer) return false;
-  StoredObject& stored = *object->stored();
-  const Result<bool> read = stored.file()->read_now(stored.base() + range.offset, buffer->bytes());
+  const Result<bool> read = object->stored()->read_now(range.offset, buffer->bytes());
   if (!read || !*read || object->generation() != generation) return false;
   touch(*object, units);
   hits_.add();
@@ -170,6 +169,10 @@ Status DiskBlockCache::load(const RequestContext& context,
 
 Result<std::unique_ptr<CompleteObject>> DiskBlockCache::open_complete(const RequestContext& context,
                                                                       const ObjectVersion& object) {
+  CacheDirectory& directory = directories_.of(object.digest());
+  if (directory.is_encrypted()) {
+    return failure(StatusCode::kUnsupported, "an encrypted cache hands out no files");
+  }
   const std::shared_ptr<CachedObject> cached = objects_.find_or_add(object);
   MR_RETURN_IF_ERROR(load(context, cached));
   const UnitRange all{0, cached->units()};
@@ -189,7 +192,6 @@ Result<std::unique_ptr<CompleteObject>> DiskBlockCache::open_complete(const Requ
     return failure(StatusCode::kNotFound,
                    fmt::format("'{}' is not cached whole", object.key().value()));
   }
-  CacheDirectory& directory = directories_.of(object.digest());
   // From here on it can only go whole; it is looked at again before it is handed out.
   HeldObject held(cached, directory.space());
   MR_RETURN_IF_ERROR(stored->mark_handed_out());

@@ -83,7 +83,7 @@ bool segment_sizes_are_possible(std::uint32_t header_bytes, std::uint32_t stored
                                 std::uint32_t object_bytes) {
   return header_bytes % kSegmentRecordAlignment == 0 && header_bytes >= kSegmentRecordTextsAt &&
          header_bytes <= kSegmentRecordHeaderBytesMax && stored_bytes <= kSmallObjectBytesMax &&
-         stored_bytes >= object_bytes && stored_bytes - object_bytes <= kStoredSurplusBytesMax;
+         stored_bytes == object_bytes;
 }
 
 }  // namespace

@@ -23,8 +23,6 @@ inline constexpr std::uint32_t kSegmentPageBytes = 4096;
 inline constexpr std::size_t kSegmentEntryBytes = 64;
 inline constexpr std::size_t kSegmentIndexHeaderBytes = 64;
 inline constexpr std::uint32_t kSegmentUnitsMax = kSmallObjectBytesMax / kUnitBytes;
-// Encryption rounds what is stored up to its block of 16 bytes.
-inline constexpr std::uint64_t kStoredSurplusBytesMax = 15;
 // Store, key and identity together.
 inline constexpr std::size_t kSegmentTextBytesMax = 8 * kKiB;
 

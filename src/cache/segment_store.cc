@@ -16,8 +16,7 @@ Status no_small_object(const ObjectDigest& digest) {
 
 Status check_small_object(const ObjectVersion& version, ByteView data,
                           std::span<const std::uint32_t> checksums) {
-  if (data.size() <= kSmallObjectBytesMax && data.size() >= version.size() &&
-      data.size() - version.size() <= kStoredSurplusBytesMax &&
+  if (data.size() <= kSmallObjectBytesMax && data.size() == version.size() &&
       checksums.size() == unit_count(data.size())) {
     return {};
   }

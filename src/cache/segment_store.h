@@ -90,8 +90,8 @@ class SegmentStore {
   std::optional<std::uint64_t> find(const ObjectDigest& digest) const;
   bool contains(const ObjectDigest& digest) const { return find(digest).has_value(); }
 
-  // Stores an object whole. `data` is the object, or its ciphertext with up to 15 bytes more;
-  // `checksums` are of its units as given here. Success also when the object is there already: it
+  // Stores an object whole. `data` is the object or its ciphertext, `checksums` are of its units as
+  // given here. Success also when the object is there already: it
   // is immutable. kInvalidArgument for what is no small object; other failures are those of the
   // disk, and leave the object absent.
   Status put(const ObjectVersion& version, ByteView data, std::span<const std::uint32_t> checksums);

@@ -21,15 +21,23 @@ class StoredObject {
  public:
   virtual ~StoredObject() = default;
 
-  // Where the bytes are: the object starts at `base()` of the file.
+  // Where the bytes are as they are stored, which is what checksums are of: the object starts at
+  // `base()` of the file.
   virtual const std::shared_ptr<DiskFile>& file() const = 0;
   virtual std::uint64_t base() const = 0;
+  // Reads bytes of the object as DiskFile::read_at and read_now do.
+  virtual Result<std::size_t> read(std::uint64_t offset, MutableByteView into) {
+    return file()->read_at(base() + offset, into);
+  }
+  virtual Result<bool> read_now(std::uint64_t offset, MutableByteView into) {
+    return file()->read_now(base() + offset, into);
+  }
 
   // The recorded checksums of units that were recorded when the object was opened or written since.
   // kCorruption when a record was damaged in the meantime.
   virtual Status read_checksums(UnitRange units, std::span<std::uint32_t> into) = 0;
-  // Stores the bytes of whole units, then their checksums. After a failure the units may be there
-  // or not, never wrong.
+  // Stores the bytes of whole units, then their checksums, which are those of `bytes`. After a
+  // failure the units may be there or not, never wrong.
   virtual Status write(UnitRange units, ByteView bytes,
                        std::span<const std::uint32_t> checksums) = 0;
   // Forgets units and frees their space. After a failure the units may still be recorded.

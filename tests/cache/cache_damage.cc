@@ -29,7 +29,8 @@ std::pair<std::string, std::uint64_t> random_bit(const std::vector<CoveredBytes>
 
 }  // namespace
 
-DamagedWorld::DamagedWorld() : SimulationWorld({.segment_bytes_max = 800 * kKiB}) {
+DamagedWorld::DamagedWorld(std::shared_ptr<SectorCipher> cipher)
+    : SimulationWorld({.segment_bytes_max = 800 * kKiB, .cipher = std::move(cipher)}) {
   objects = {add("one", 1, false),
              add("tiny", 3000, true),
              add("small", 100'000, false),
@@ -79,10 +80,11 @@ void DamagedWorld::flip(const std::string& path, std::uint64_t bit) {
   ASSERT_TRUE(file->write_at(bit / 8, {&byte, 1}).ok());
 }
 
-void flip_cache_bits(std::uint64_t seed, std::uint64_t count) {
+void flip_cache_bits(std::uint64_t seed, std::uint64_t count,
+                     std::shared_ptr<SectorCipher> cipher) {
   LogCapture quiet(LogLevel::kOff);
   std::mt19937_64 random(seed);
-  DamagedWorld world;
+  DamagedWorld world(std::move(cipher));
   ASSERT_TRUE(world.start().ok());
   world.read_all();
   world.stop();

@@ -19,7 +19,7 @@ struct CoveredBytes {
 // A cache whose files can be damaged while it is down.
 class DamagedWorld : public SimulationWorld {
  public:
-  DamagedWorld();
+  explicit DamagedWorld(std::shared_ptr<SectorCipher> cipher = nullptr);
 
   void read_all();
   // What of the files with this extension is covered: all of it, but for the rest of a record's
@@ -35,6 +35,7 @@ class DamagedWorld : public SimulationWorld {
 
 // Flips one bit at a time while the cache is down. Fails the test when one reaches a reader, is not
 // counted, or is not mended.
-void flip_cache_bits(std::uint64_t seed, std::uint64_t count);
+void flip_cache_bits(std::uint64_t seed, std::uint64_t count,
+                     std::shared_ptr<SectorCipher> cipher = nullptr);
 
 }  // namespace millrace

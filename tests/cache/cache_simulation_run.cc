@@ -36,6 +36,7 @@ SimulationOptions random_options(std::uint64_t seed) {
   options.memory_bytes_max = pick(random, {40 * kMiB, 64 * kMiB, 256 * kMiB});
   options.quota_bytes = pick(random, {4 * kMiB, 6 * kMiB, 12 * kMiB, 64 * kMiB});
   options.directories = random() % 4 == 0 ? 2 : 1;
+  if (random() % 4 == 0) options.cipher = simulated_cipher('7');
   options.segment_bytes_max = pick(random, {256 * kKiB, 2 * kMiB, 16 * kMiB});
   options.fetch_bytes_max = pick(random, {kUnitBytes, 256 * kKiB, kMiB, kBlockBytes});
   options.open_objects_max = pick(random, {0, 0, 256});

@@ -122,6 +122,10 @@ SimulationWorld::~SimulationWorld() {
   if (started()) stop();
 }
 
+std::shared_ptr<SectorCipher> simulated_cipher(char digit) {
+  return SectorCipher::make(SecretKey::parse(std::string(64, digit)).value()).value();
+}
+
 SimulatedObject SimulationWorld::add(const std::string& name, std::uint64_t size,
                                      bool with_checksums) {
   const Slice data = simulated_bytes(name, size);
@@ -144,6 +148,7 @@ Status SimulationWorld::start() {
     directory.path = simulated_directory(i);
     directory.quota_bytes = options.quota_bytes;
     directory.segments.segment_bytes_max = options.segment_bytes_max;
+    directory.cipher = options.cipher;
     cache_options.directories.push_back(std::move(directory));
   }
   auto cache = DiskBlockCache::open({.disk = disk,

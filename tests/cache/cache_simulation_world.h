@@ -32,6 +32,9 @@ struct SimulatedObject {
 // the same bytes, which are made once per process.
 Slice simulated_bytes(const std::string& name, std::uint64_t size);
 
+// Whose key is this digit, 64 times.
+std::shared_ptr<SectorCipher> simulated_cipher(char digit);
+
 struct SimulationOptions {
   std::uint64_t seed = 0;  // Of the order of tasks; 0: first in, first out.
   Duration store_latency{0};
@@ -44,6 +47,7 @@ struct SimulationOptions {
   std::size_t open_objects_max = 1024;
   FetchQueueOptions fetches = {};
   ReadaheadOptions readahead = {};
+  std::shared_ptr<SectorCipher> cipher = nullptr;
 };
 
 // A cache between a store and a disk, both in memory and breakable, on the test's own thread: all
