@@ -1,7 +1,6 @@
 #include "cache/cached_object.h"
 
 #include <algorithm>
-#include <bit>
 #include <cassert>
 #include <utility>
 
@@ -10,12 +9,8 @@ namespace {
 
 bool overlap(UnitRange a, UnitRange b) { return a.first < b.end() && b.first < a.end(); }
 
-// Stores give each connection only so much: what is fetched ahead goes over many of them, in pieces
-// that are as large as that allows.
-std::uint32_t piece_units(UnitRange ahead, std::uint32_t fetch_units_max) {
-  constexpr std::uint32_t kPieces = 32;
-  constexpr std::uint32_t kPieceUnitsMin = 4;
-  return std::min(std::max(std::bit_floor(ahead.count / kPieces), kPieceUnitsMin), fetch_units_max);
+std::uint32_t piece_units(const FetchAhead& ahead, std::uint32_t fetch_units_max) {
+  return std::min(static_cast<std::uint32_t>(ahead.piece_bytes / kUnitBytes), fetch_units_max);
 }
 
 }  // namespace
@@ -133,8 +128,7 @@ CachedObject::Needs CachedObject::prepare(ByteRange read, std::uint32_t fetch_un
     }
   }
   if (speculate && !planned_) {
-    const UnitRange ahead = units_of(readahead_.note_read(read, version_.size()));
-    add_flights(ahead, piece_units(ahead, fetch_units_max), Urgency::kSpeculative, needs.new_ones);
+    add_flights_ahead(read, fetch_units_max, needs.new_ones);
   }
   return needs;
 }
@@ -152,9 +146,16 @@ std::vector<std::shared_ptr<Flight>> CachedObject::note_warm_read(ByteRange read
   std::vector<std::shared_ptr<Flight>> flights;
   MutexLock lock(mutex_);
   if (planned_) return flights;
-  const UnitRange ahead = units_of(readahead_.note_read(read, version_.size()));
-  add_flights(ahead, piece_units(ahead, fetch_units_max), Urgency::kSpeculative, flights);
+  add_flights_ahead(read, fetch_units_max, flights);
   return flights;
+}
+
+void CachedObject::add_flights_ahead(ByteRange read, std::uint32_t fetch_units_max,
+                                     std::vector<std::shared_ptr<Flight>>& into) {
+  const FetchAhead ahead = readahead_.note_read(read, version_.size());
+  if (ahead.empty()) return;
+  add_flights(units_of(ahead.bytes), piece_units(ahead, fetch_units_max), Urgency::kSpeculative,
+              into);
 }
 
 void CachedObject::wait_for(const std::shared_ptr<Flight>& flight, Flight::Waiter waiter) {
@@ -197,6 +198,10 @@ void CachedObject::fail(const std::shared_ptr<Flight>& flight, const Status& why
     MutexLock lock(mutex_);
     flight->outcome = failure(why);
     ended = remove(*flight);
+    // Refused because enough is under way: the stream comes back for it.
+    if (flight->urgency == Urgency::kSpeculative && why == StatusCode::kResourceExhausted) {
+      readahead_.retract(bytes_of(flight->units, version_.size()));
+    }
     waiters.swap(flight->waiters);
   }
   for (Flight::Waiter& waiter : waiters)

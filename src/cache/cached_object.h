@@ -134,6 +134,9 @@ class CachedObject {
   std::shared_ptr<Flight> flight_at(std::uint32_t unit) const MR_REQUIRES(mutex_);
   void add_flights(UnitRange units, std::uint32_t fetch_units_max, Urgency urgency,
                    std::vector<std::shared_ptr<Flight>>& into) MR_REQUIRES(mutex_);
+  // What a read makes us expect.
+  void add_flights_ahead(ByteRange read, std::uint32_t fetch_units_max,
+                         std::vector<std::shared_ptr<Flight>>& into) MR_REQUIRES(mutex_);
   [[nodiscard]] std::vector<Task> remove(Flight& flight) MR_REQUIRES(mutex_);
 
   // Constant after construction.

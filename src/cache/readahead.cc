@@ -1,6 +1,7 @@
 #include "cache/readahead.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "cache/unit.h"
 
@@ -16,7 +17,7 @@ std::uint64_t round_up(std::uint64_t value, std::uint64_t multiple) {
 
 }  // namespace
 
-ByteRange Readahead::note_read(ByteRange read, std::uint64_t object_size) {
+FetchAhead Readahead::note_read(ByteRange read, std::uint64_t object_size) {
   if (read.empty() || options_.window_bytes_max == 0) return {};
   ++reads_;
   Stream* stream = find(read);
@@ -54,17 +55,28 @@ Readahead::Stream& Readahead::oldest() {
   return *std::ranges::min_element(streams_, {}, &Stream::last_used);
 }
 
-ByteRange Readahead::announce(Stream& stream, std::uint64_t object_size) const {
+FetchAhead Readahead::announce(Stream& stream, std::uint64_t object_size) const {
   const std::uint64_t window =
       std::min(stream.read_bytes * kWindowPerByte, options_.window_bytes_max);
-  // Half a window is still on its way: fetching in larger steps makes larger requests.
-  if (stream.announced - stream.next > window / 2) return {};
-  const std::uint64_t step = window >= 2 * kBlockBytes ? kBlockBytes : kUnitBytes;
-  const std::uint64_t end = std::min(round_up(stream.next + window, step), object_size);
+  const std::uint64_t piece = std::max(std::bit_floor(window / kPiecesPerWindow), kPieceBytesMin);
+  const std::uint64_t alignment = window >= kPiecesPerWindow * kPieceBytesMin ? piece : kUnitBytes;
+  const std::uint64_t end = std::min(round_up(stream.next + window, alignment), object_size);
   if (end <= stream.announced) return {};
+  // Small steps would make small requests. What is next, or the last, does not wait.
+  const std::uint64_t step = std::max(window / kStepsPerWindow, piece);
+  const bool is_urgent = stream.announced == stream.next || end == object_size;
+  if (!is_urgent && end - stream.announced < step) return {};
   const ByteRange range{stream.announced, end - stream.announced};
   stream.announced = end;
-  return range;
+  return {range, piece};
+}
+
+void Readahead::retract(ByteRange bytes) {
+  for (Stream& stream : streams_) {
+    if (stream.next <= bytes.offset && bytes.offset < stream.announced) {
+      stream.announced = bytes.offset;
+    }
+  }
 }
 
 }  // namespace millrace

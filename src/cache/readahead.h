@@ -14,16 +14,23 @@ struct ReadaheadOptions {
   std::uint64_t window_bytes_max = 128 * kMiB;
 };
 
+// What to fetch on suspicion, and in pieces of what size.
+struct FetchAhead {
+  ByteRange bytes;
+  std::uint64_t piece_bytes = 0;
+
+  bool empty() const { return bytes.empty(); }
+};
+
 // Finds sequential readers of one object among its reads, and says what to fetch ahead of each.
 //
 // Invariants:
 //  1. A first read never causes more than itself to be fetched; only a read that goes on where an
 //     earlier one ended does. So random reads fetch what they ask for.
 //  2. What was announced for a stream is at most kWindowPerByte times what it has read: somebody
-//  who
-//     reads a little in sequence cannot cause a flood, and a real stream reaches the full window
-//     within a few round trips.
-//  3. Nothing is announced twice to the same stream.
+//     who reads a little in sequence cannot cause a flood, and a real stream reaches the full
+//     window within a few round trips.
+//  3. Nothing is announced twice to the same stream, unless it was retracted.
 //
 // Streams are told apart by position, not by reader: a kernel sends the reads of one process from
 // several threads and out of order, so a stream takes reads near its position, the nearer the
@@ -32,11 +39,18 @@ class Readahead {
  public:
   explicit Readahead(ReadaheadOptions options) : options_(options) {}
 
-  // Notes a read, and returns the range that should be fetched on suspicion; empty mostly.
-  ByteRange note_read(ByteRange read, std::uint64_t object_size);
+  // Notes a read, and returns what should be fetched on suspicion; empty mostly.
+  FetchAhead note_read(ByteRange read, std::uint64_t object_size);
+  // Bytes that were announced are not fetched after all: they will be announced again.
+  void retract(ByteRange bytes);
 
  private:
   static constexpr std::uint64_t kWindowPerByte = 8;
+  // Stores give each connection only so much: a window is on its way over many of them, and grows
+  // by a few at a time, so that most of them are always busy.
+  static constexpr std::uint64_t kPiecesPerWindow = 64;
+  static constexpr std::uint64_t kStepsPerWindow = 16;
+  static constexpr std::uint64_t kPieceBytesMin = 256 * kKiB;
   static constexpr std::size_t kStreams = 8;
 
   struct Stream {
@@ -48,7 +62,7 @@ class Readahead {
 
   Stream* find(ByteRange read);
   Stream& oldest();
-  ByteRange announce(Stream& stream, std::uint64_t object_size) const;
+  FetchAhead announce(Stream& stream, std::uint64_t object_size) const;
 
   const ReadaheadOptions options_;
   std::array<Stream, kStreams> streams_;
