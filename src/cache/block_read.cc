@@ -13,8 +13,6 @@ namespace {
 
 // A read that is sent back this often meets an eviction at every turn: the cache is far too small.
 constexpr std::uint32_t kRoundsMax = 64;
-// Smaller answers are copied out of what was fetched, so that they do not keep all of it in memory.
-constexpr std::uint64_t kSharedBytesMin = 128 * kKiB;
 constexpr Duration kMemoryRetryPause = std::chrono::milliseconds(2);
 constexpr std::uint32_t kPausesPerLetGo = 8;
 
@@ -187,6 +185,7 @@ void BlockRead::assemble_on_disk_thread() {
       finish(failure(std::move(buffer).error()));
       return;
     }
+    parts_.fresh.drop_all();
     // Others return memory soon, and the deadline is watched. If they wait for memory too, they
     // wait for what this read has fetched: it lets go of that, and reads it from the disk later.
     if (++pauses_ % kPausesPerLetGo == 0 && let_go_of_pieces()) {

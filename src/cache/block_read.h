@@ -21,6 +21,9 @@
 
 namespace millrace {
 
+// Smaller answers are copied out of what was fetched, so that they do not keep all of it in memory.
+inline constexpr std::uint64_t kSharedBytesMin = 128 * kKiB;
+
 // What a read works with. All of it outlives every read.
 struct ReadParts {
   BufferPool& buffers;
@@ -29,6 +32,7 @@ struct ReadParts {
   Metrics& metrics;
   CacheDirectories& directories;
   FetchQueue& fetches;
+  FreshBytes& fresh;
   Filler& filler;
   Verifier& verifier;
   Gate& gate;

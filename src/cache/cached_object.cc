@@ -99,6 +99,7 @@ void CachedObject::add_flights(UnitRange units, std::uint32_t fetch_units_max, U
       ++end;
     auto flight = std::make_shared<Flight>(UnitRange{first, end - first});
     flight->urgency = urgency;
+    flight->is_ahead = urgency == Urgency::kSpeculative;
     flights_.push_back(flight);
     into.push_back(std::move(flight));
     first = end;
@@ -261,6 +262,44 @@ void CachedObject::retire(const std::shared_ptr<Flight>& flight, bool written) {
 std::vector<Task> CachedObject::remove(Flight& flight) {
   std::erase_if(flights_, [&](const auto& other) { return other.get() == &flight; });
   return std::exchange(flight.waiters_for_end, {});
+}
+
+// ---- Fresh bytes
+
+void CachedObject::add_fresh(FreshPiece piece) {
+  MutexLock lock(mutex_);
+  fresh_.push_back(std::move(piece));
+  fresh_pieces_.store(fresh_.size(), std::memory_order_relaxed);
+}
+
+void CachedObject::drop_fresh(UnitRange units) {
+  MutexLock lock(mutex_);
+  std::erase_if(fresh_, [&](const FreshPiece& piece) { return piece.units == units; });
+  fresh_pieces_.store(fresh_.size(), std::memory_order_relaxed);
+}
+
+std::vector<Slice> CachedObject::fresh(ByteRange range) {
+  std::vector<Slice> parts;
+  std::uint64_t at = range.offset;
+  MutexLock lock(mutex_);
+  for (bool found = true; found && at < range.end();) {
+    found = false;
+    for (const FreshPiece& piece : fresh_) {
+      const ByteRange bytes = bytes_of(piece.units, version_.size());
+      if (bytes.offset > at || bytes.end() <= at) continue;
+      parts.push_back(piece.data.part(at - bytes.offset, range.end() - at));
+      at = std::min(bytes.end(), range.end());
+      found = true;
+      break;
+    }
+  }
+  if (at < range.end()) return {};
+  std::erase_if(fresh_, [&](const FreshPiece& piece) {
+    const ByteRange bytes = bytes_of(piece.units, version_.size());
+    return bytes.end() > range.offset && bytes.end() <= range.end();
+  });
+  fresh_pieces_.store(fresh_.size(), std::memory_order_relaxed);
+  return parts;
 }
 
 // ---- Checking

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "base/task.h"
 #include "cache/flight.h"
+#include "cache/fresh_bytes.h"
 #include "cache/object_version.h"
 #include "cache/readahead.h"
 #include "cache/stored_object.h"
@@ -47,6 +48,7 @@ class CachedObject {
   bool complete() const { return ready_units_.load(std::memory_order_relaxed) == units_; }
   // Where ready units are. Not null once a unit was ready; then it never changes.
   StoredObject* stored() const { return stored_.load(std::memory_order_acquire); }
+  bool has_fresh() const { return fresh_pieces_.load(std::memory_order_relaxed) > 0; }
   // True once per block and tick: then its use is worth telling the eviction.
   bool note_touch(std::uint32_t block, std::uint16_t tick);
 
@@ -100,6 +102,13 @@ class CachedObject {
   // The flight ends; `written`: its units are on the disk now.
   void retire(const std::shared_ptr<Flight>& flight, bool written);
 
+  // ---- Bytes that are in memory as well as on the disk.
+  void add_fresh(FreshPiece piece);
+  void drop_fresh(UnitRange units);
+  // The range in consecutive parts; nothing when some of it is not there. Pieces whose end is
+  // reached go: their reader has passed.
+  std::vector<Slice> fresh(ByteRange range);
+
   // ---- Checking.
   // Units that were compared with their checksums and are good, if nothing was freed since
   // `generation`.
@@ -149,6 +158,7 @@ class CachedObject {
   std::atomic<std::uint64_t> generation_ = 0;
   std::atomic<StoredObject*> stored_ = nullptr;
   const std::unique_ptr<std::atomic<std::uint16_t>[]> touched_;
+  std::atomic<std::size_t> fresh_pieces_ = 0;
 
   Mutex create_mutex_;  // Held over the creation of files; taken before mutex_.
 
@@ -160,6 +170,7 @@ class CachedObject {
   UnitBits on_disk_ MR_GUARDED_BY(mutex_);  // Checked or not.
   // Few at a time: a stream has tens.
   std::vector<std::shared_ptr<Flight>> flights_ MR_GUARDED_BY(mutex_);
+  std::vector<FreshPiece> fresh_ MR_GUARDED_BY(mutex_);
   std::vector<UnitRange> being_freed_ MR_GUARDED_BY(mutex_);
   bool handed_out_ MR_GUARDED_BY(mutex_) = false;
   std::uint32_t holders_ MR_GUARDED_BY(mutex_) = 0;

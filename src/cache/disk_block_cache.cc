@@ -47,11 +47,17 @@ DiskBlockCache::DiskBlockCache(const BlockCacheEnvironment& environment,
                                         {static_cast<std::size_t>(CacheSource::kDisk)})),
       hit_bytes_(environment.metrics.counter(MetricId::kCacheReadBytes,
                                              {static_cast<std::size_t>(CacheSource::kDisk)})),
+      fresh_hits_(environment.metrics.counter(MetricId::kCacheReads,
+                                              {static_cast<std::size_t>(CacheSource::kMemory)})),
+      fresh_hit_bytes_(environment.metrics.counter(
+          MetricId::kCacheReadBytes, {static_cast<std::size_t>(CacheSource::kMemory)})),
       scrubbed_bytes_(environment.metrics.counter(MetricId::kCacheScrubbedBytes)),
+      fresh_(options.fresh_bytes_max, environment.clock),
       objects_(options.readahead, options.open_objects_max),
       directories_(std::move(directories), objects_, environment.metrics),
-      fetches_(options.fetches, environment.fetch_executor, environment.clock, environment.metrics),
-      filler_(fetches_, directories_, environment.disk_executor, environment.metrics),
+      fetches_(options.fetches, environment.fetch_executor, environment.clock, environment.metrics,
+               [this] { fresh_.drop_all(); }),
+      filler_(fetches_, directories_, fresh_, environment.disk_executor, environment.metrics),
       verifier_(directories_, environment.metrics),
       leases_(directories_, environment.clock),
       parts_{.buffers = environment.buffers,
@@ -60,6 +66,7 @@ DiskBlockCache::DiskBlockCache(const BlockCacheEnvironment& environment,
              .metrics = environment.metrics,
              .directories = directories_,
              .fetches = fetches_,
+             .fresh = fresh_,
              .filler = filler_,
              .verifier = verifier_,
              .gate = gate_,
@@ -70,7 +77,10 @@ DiskBlockCache::~DiskBlockCache() {
   closing_ = true;
   fetches_.close();
   gate_.close();
+  filler_.close();
   scan_.close();
+  // Somebody may hold an object longer than this lives.
+  fresh_.drop_all();
 }
 
 void DiskBlockCache::start_scan() {
@@ -111,7 +121,7 @@ void DiskBlockCache::read(const RequestContext& context, const ObjectVersion& ob
     return;
   }
   std::shared_ptr<CachedObject> cached = objects_.find_or_add(object);
-  if (read_ready(cached, range, done)) return;
+  if (read_fresh(cached, range, done) || read_ready(cached, range, done)) return;
   std::optional<Gate::Pass> pass = gate_.enter();
   if (!pass) {
     done.complete(failure(StatusCode::kCancelled, "the cache is closing"));
@@ -123,6 +133,27 @@ void DiskBlockCache::read(const RequestContext& context, const ObjectVersion& ob
   }
   touch(*cached, units_of(range));
   BlockRead::start(parts_, std::move(*pass), context, std::move(cached), range, std::move(done));
+}
+
+bool DiskBlockCache::read_fresh(const std::shared_ptr<CachedObject>& object, ByteRange range,
+                                Completion<Slice>& done) {
+  if (!object->has_fresh()) return false;
+  std::vector<Slice> parts = object->fresh(range);
+  if (parts.empty()) return false;
+  if (parts.size() > 1 || range.length < kSharedBytesMin) {
+    Result<Buffer> buffer = environment_.buffers.try_allocate(range.length);
+    if (!buffer) return false;
+    auto into = buffer->bytes().begin();
+    for (const Slice& part : parts)
+      into = std::ranges::copy(part.bytes(), into).out;
+    parts = {std::move(*buffer).freeze()};
+  }
+  touch(*object, units_of(range));
+  fresh_hits_.add();
+  fresh_hit_bytes_.add(range.length);
+  filler_.start(object, object->note_warm_read(range, parts_.fetch_units_max));
+  done.complete(std::move(parts.front()));
+  return true;
 }
 
 bool DiskBlockCache::read_ready(const std::shared_ptr<CachedObject>& object, ByteRange range,

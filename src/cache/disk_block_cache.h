@@ -33,6 +33,8 @@ struct BlockCacheOptions {
   std::uint64_t fetch_bytes_max = kBlockBytes;
   // How far ahead of a job with a plan to fetch.
   std::uint64_t planned_bytes_ahead_max = 128 * kMiB;
+  // What was fetched ahead stays in memory for its reader, up to this much.
+  std::uint64_t fresh_bytes_max = 128 * kMiB;
   // Objects with open files; each large one has two.
   std::size_t open_objects_max = 16384;
 };
@@ -78,6 +80,9 @@ class DiskBlockCache final : public BlockCache {
   DiskBlockCache(const BlockCacheEnvironment& environment, const BlockCacheOptions& options,
                  std::vector<std::unique_ptr<CacheDirectory>> directories);
 
+  // True when the read was answered.
+  bool read_fresh(const std::shared_ptr<CachedObject>& object, ByteRange range,
+                  Completion<Slice>& done);
   bool read_ready(const std::shared_ptr<CachedObject>& object, ByteRange range,
                   Completion<Slice>& done);
   void touch(CachedObject& object, UnitRange units);
@@ -89,9 +94,12 @@ class DiskBlockCache final : public BlockCache {
   const BlockCacheEnvironment environment_;
   Counter& hits_;
   Counter& hit_bytes_;
+  Counter& fresh_hits_;
+  Counter& fresh_hit_bytes_;
   Counter& scrubbed_bytes_;
 
   // In the order in which they depend on each other.
+  FreshBytes fresh_;
   ObjectTable objects_;
   CacheDirectories directories_;
   FetchQueue fetches_;

@@ -76,7 +76,10 @@ Status EncryptedObject::read_checksums(UnitRange units, std::span<std::uint32_t>
 Status EncryptedObject::write(UnitRange units, ByteView bytes,
                               std::span<const std::uint32_t> /*checksums*/) {
   const std::size_t memory_bytes = std::min(bytes.size(), kPieceBytes);
-  const auto memory = std::make_unique_for_overwrite<std::byte[]>(memory_bytes);
+  // Whole pages can go past the page cache.
+  const auto memory = std::unique_ptr<std::byte[], void (*)(std::byte*)>(
+      new (std::align_val_t{kSector}) std::byte[memory_bytes],
+      [](std::byte* pages) { operator delete[](pages, std::align_val_t{kSector}); });
   while (!bytes.empty()) {
     const ByteView part = bytes.first(std::min(bytes.size(), memory_bytes));
     const MutableByteView ciphertext(memory.get(), part.size());

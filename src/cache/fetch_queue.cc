@@ -53,8 +53,9 @@ class FetchQueue::Fetch {
 };
 
 FetchQueue::FetchQueue(FetchQueueOptions options, Executor& executor, Clock& clock,
-                       Metrics& metrics)
+                       Metrics& metrics, std::function<void()> free_memory)
     : options_(options),
+      free_memory_(std::move(free_memory)),
       executor_(executor),
       clock_(clock),
       bytes_gauge_(metrics.gauge(MetricId::kCacheFetchBytesInFlight)),
@@ -196,6 +197,7 @@ void FetchQueue::start(FetchPtr fetch) {
 void FetchQueue::land(const FetchPtr& fetch, Result<GetResult> result) {
   if (!result && result.error().code() == StatusCode::kResourceExhausted &&
       clock_.now() < fetch->deadline && !cancellation_->requested()) {
+    free_memory_();
     pause_call(clock_, executor_, context_of(*fetch), clock_.now() + kMemoryPause,
                [this, held = FetchPtr(fetch)](Status status) mutable {
                  const FetchPtr paused = std::move(held);

@@ -59,7 +59,10 @@ class FetchQueue {
   // Names a fetch for promote().
   using Ticket = std::weak_ptr<Fetch>;
 
-  FetchQueue(FetchQueueOptions options, Executor& executor, Clock& clock, Metrics& metrics);
+  // `free_memory` is called, on the executor, when a store found none.
+  FetchQueue(
+      FetchQueueOptions options, Executor& executor, Clock& clock, Metrics& metrics,
+      std::function<void()> free_memory = [] {});
   // Calls off what is queued or in flight, and waits until all of it was answered.
   ~FetchQueue();
 
@@ -85,6 +88,7 @@ class FetchQueue {
   void leave(const Fetch& fetch);
 
   const FetchQueueOptions options_;
+  const std::function<void()> free_memory_;
   Executor& executor_;
   Clock& clock_;
   Gauge& bytes_gauge_;

@@ -36,10 +36,9 @@ std::uint32_t count_wrong(const ObjectVersion& version, UnitRange units,
 
 }  // namespace
 
-Filler::Filler(FetchQueue& fetches, CacheDirectories& directories, Executor& disk, Metrics& metrics)
-    : fetches_(fetches), directories_(directories), disk_(disk), metrics_(metrics) {}
-
-Filler::~Filler() { writes_.close(); }
+Filler::Filler(FetchQueue& fetches, CacheDirectories& directories, FreshBytes& fresh,
+               Executor& disk, Metrics& metrics)
+    : fetches_(fetches), directories_(directories), fresh_(fresh), disk_(disk), metrics_(metrics) {}
 
 void Filler::add_store(const StoreId& id, std::shared_ptr<ObjectStore> store) {
   MutexLock lock(mutex_);
@@ -131,7 +130,10 @@ void Filler::landed(const ObjectPtr& object, const FlightPtr& flight,
 
 void Filler::write(const ObjectPtr& object, const FlightPtr& flight, const Slice& data,
                    const std::vector<std::uint32_t>& checksums) {
-  object->retire(flight, keep(object, *flight, data, checksums));
+  const bool written = keep(object, *flight, data, checksums);
+  // Before it ends, so that its reader finds it in memory at any moment.
+  if (written && flight->is_ahead) fresh_.add(object, flight->units, data);
+  object->retire(flight, written);
 }
 
 bool Filler::keep(const ObjectPtr& object, const Flight& flight, const Slice& data,

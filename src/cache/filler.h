@@ -11,6 +11,7 @@
 #include "cache/cache_directories.h"
 #include "cache/cached_object.h"
 #include "cache/fetch_queue.h"
+#include "cache/fresh_bytes.h"
 #include "cache/object_version.h"
 #include "metrics/metrics.h"
 #include "objectstore/object_store.h"
@@ -22,9 +23,10 @@ namespace millrace {
 class Filler {
  public:
   // `disk` runs what blocks. All must outlive the filler.
-  Filler(FetchQueue& fetches, CacheDirectories& directories, Executor& disk, Metrics& metrics);
+  Filler(FetchQueue& fetches, CacheDirectories& directories, FreshBytes& fresh, Executor& disk,
+         Metrics& metrics);
   // Waits for writes under way. The fetch queue must be closed before.
-  ~Filler();
+  void close() { writes_.close(); }
 
   // Objects that name this store are fetched from there. Replaces an earlier one.
   void add_store(const StoreId& id, std::shared_ptr<ObjectStore> store);
@@ -48,6 +50,7 @@ class Filler {
 
   FetchQueue& fetches_;
   CacheDirectories& directories_;
+  FreshBytes& fresh_;
   Executor& disk_;
   Metrics& metrics_;
   Gate writes_;

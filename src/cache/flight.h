@@ -23,6 +23,7 @@ struct Flight {
   explicit Flight(UnitRange flown) : units(flown) {}
 
   const UnitRange units;
+  bool is_ahead = false;  // It was a guess, or a plan's, when it began.
   Urgency urgency = Urgency::kSpeculative;
   std::uint32_t attempts = 0;
   FetchQueue::Ticket ticket = {};

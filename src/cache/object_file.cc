@@ -165,7 +165,7 @@ Status ObjectFile::write(UnitRange units, ByteView bytes,
                          std::span<const std::uint32_t> checksums) {
   assert(bytes.size() == bytes_of(units, version_.size()).length);
   assert(checksums.size() == units.count);
-  MR_RETURN_IF_ERROR(data_->write_at(units.first * kUnitBytes, bytes));
+  MR_RETURN_IF_ERROR(data_->write_past_cache(units.first * kUnitBytes, bytes));
   std::vector<std::byte> records;
   records.reserve(std::size_t{units.count} * kMapRecordBytes);
   for (std::uint32_t i = 0; i < units.count; ++i) {

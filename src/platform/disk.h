@@ -47,8 +47,8 @@ enum class Replace : std::uint8_t { kAllowed, kRefused };
 
 // One open file of a Disk. It stays readable and writable after the file is renamed or removed.
 //
-// read_at, read_now, write_at and punch may run on several threads at once; overlapping ones give
-// the bytes of either in any mix. The file must not outlive its disk.
+// read_at, read_now, both writes and punch may run on several threads at once; overlapping ones
+// give the bytes of either in any mix. The file must not outlive its disk.
 class DiskFile {
  public:
   virtual ~DiskFile() = default;
@@ -60,6 +60,9 @@ class DiskFile {
   virtual Result<bool> read_now(std::uint64_t offset, MutableByteView into) = 0;
   // Writes all bytes, growing the file as needed. After a failure any part may have been written.
   virtual Status write_at(std::uint64_t offset, ByteView from) = 0;
+  // As write_at, but where the system can it goes past the page cache: for much that is not read
+  // again soon, which would push out what is. Best from whole pages to whole pages.
+  virtual Status write_past_cache(std::uint64_t offset, ByteView from) = 0;
   // Frees the space of the range, which reads as zeros from now on; the size stays. Reaches the
   // device as a write does, with the next sync. kUnsupported where the file system has no holes;
   // after another failure any part may have been freed.

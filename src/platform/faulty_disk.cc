@@ -94,12 +94,12 @@ class FaultyDisk::FaultyFile final : public DiskFile {
     return inner_->read_at(offset, into);
   }
   Status write_at(std::uint64_t offset, ByteView from) override {
-    if (Status status = disk_.check(DiskOperation::kWrite, path()); !status.ok()) {
-      // Whether this half succeeds is all the same: the caller knows only that the write failed.
-      (void)inner_->write_at(offset, from.first(from.size() / 2));
-      return status;
-    }
+    MR_RETURN_IF_ERROR(check_write(offset, from));
     return inner_->write_at(offset, from);
+  }
+  Status write_past_cache(std::uint64_t offset, ByteView from) override {
+    MR_RETURN_IF_ERROR(check_write(offset, from));
+    return inner_->write_past_cache(offset, from);
   }
   Result<bool> read_now(std::uint64_t offset, MutableByteView into) override {
     MR_RETURN_IF_ERROR(disk_.check(DiskOperation::kRead, path()));
@@ -125,6 +125,13 @@ class FaultyDisk::FaultyFile final : public DiskFile {
   const std::string& path() const override { return inner_->path(); }
 
  private:
+  Status check_write(std::uint64_t offset, ByteView from) {
+    Status status = disk_.check(DiskOperation::kWrite, path());
+    // Whether this half succeeds is all the same: the caller knows only that the write failed.
+    if (!status.ok()) (void)inner_->write_at(offset, from.first(from.size() / 2));
+    return status;
+  }
+
   FaultyDisk& disk_;
   const std::unique_ptr<DiskFile> inner_;
 };

@@ -119,6 +119,9 @@ class MemoryDisk::OpenFile final : public DiskFile {
     return count == into.size();
   }
 
+  Status write_past_cache(std::uint64_t offset, ByteView from) override {
+    return write_at(offset, from);
+  }
   Status write_at(std::uint64_t offset, ByteView from) override {
     MutexLock lock(state_.mutex);
     MR_RETURN_IF_ERROR(check_writable("write"));

@@ -10,7 +10,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
+#include <mutex>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -32,6 +34,7 @@ class PosixDiskFile final : public DiskFile {
   Status write_at(std::uint64_t offset, ByteView from) override {
     return file_.write_at(offset, from);
   }
+  Status write_past_cache(std::uint64_t offset, ByteView from) override;
   Result<bool> read_now(std::uint64_t offset, MutableByteView into) override {
     return file_.read_now(offset, into);
   }
@@ -46,7 +49,37 @@ class PosixDiskFile final : public DiskFile {
 
  private:
   const File file_;
+  // A second descriptor with O_DIRECT, opened at the first need; not open where the file system has
+  // no such thing.
+  std::once_flag direct_once_;
+  File direct_;
 };
+
+Status PosixDiskFile::write_past_cache(std::uint64_t offset, ByteView from) {
+  // What every device and file system takes.
+  constexpr std::uint64_t kAlignment = 4096;
+  const auto address = reinterpret_cast<std::uintptr_t>(from.data());
+  std::size_t length = from.size() - from.size() % kAlignment;
+  if (offset % kAlignment != 0 || address % kAlignment != 0) length = 0;
+  if (length > 0) {
+    std::call_once(direct_once_, [this] {
+      // The name may be another file's by now; the descriptor is not.
+      auto direct =
+          File::open(fmt::format("/proc/self/fd/{}", file_.descriptor()), O_WRONLY | O_DIRECT);
+      if (direct) direct_ = *std::move(direct);
+    });
+    Status status = direct_.is_open() ? direct_.write_at(offset, from.first(length))
+                                      : Status(StatusCode::kUnsupported, "no O_DIRECT here");
+    // Some devices want more than whole pages.
+    if (status == StatusCode::kInvalidArgument || status == StatusCode::kUnsupported) {
+      length = 0;
+    } else if (!status.ok()) {
+      return status;
+    }
+  }
+  if (length == from.size()) return {};
+  return file_.write_at(offset + length, from.subspan(length));
+}
 
 // An open file under flock(2), which the kernel drops with the last descriptor.
 class PosixDiskLock final : public DiskLock {

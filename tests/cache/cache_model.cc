@@ -47,6 +47,7 @@ class ModelRun {
     for (const ObjectVersion& object : objects_)
       EXPECT_TRUE(world_.reads_right(object));
     world_.settle();
+    world_.stop();
     EXPECT_EQ(world_.buffers().bytes_in_use(), 0u);
     EXPECT_GT(figures().evicted_blocks, reads / 1000);
     EXPECT_GT(hits(CacheSource::kDisk), reads / 10);

@@ -168,8 +168,8 @@ void SimulationWorld::stop() {
   drain();
   EXPECT_EQ(metrics.gauge(MetricId::kCacheFetchBytesInFlight).value(), 0);
   EXPECT_EQ(metrics.gauge(MetricId::kCacheFetchesInFlight).value(), 0);
-  EXPECT_EQ(buffers.bytes_in_use(), 0u);
   cache_.reset();
+  EXPECT_EQ(buffers.bytes_in_use(), 0u);
 }
 
 void SimulationWorld::crash(bool power_loss) {

@@ -92,6 +92,33 @@ TYPED_TEST(DiskContract, ReadsBackWhatWasWritten) {
   EXPECT_EQ(file->path(), this->path("a"));
 }
 
+// Aligned or not, over what is in the page cache and over what is not there yet.
+TYPED_TEST(DiskContract, WritesPastTheCacheAreReadBackLikeOthers) {
+  constexpr std::size_t kPage = 4096;
+  const auto file = this->open("a", OpenMode::kCreateNew);
+  ASSERT_TRUE(file->truncate(64 * kPage).ok());
+  ASSERT_TRUE(file->write_at(0, as_bytes(std::string(4 * kPage, 'o'))).ok());
+  std::string expected = std::string(4 * kPage, 'o') + std::string(60 * kPage, '\0');
+  EXPECT_EQ(this->read(*file, 0, expected.size()), expected);
+  struct alignas(kPage) Pages {
+    std::array<std::byte, 8 * kPage> bytes;
+  };
+  const auto pages = std::make_unique<Pages>();
+  char mark = 'a';
+  for (const std::size_t offset : {2 * kPage, 10 * kPage, 20 * kPage + 1}) {
+    for (const std::size_t skipped : {std::size_t{0}, std::size_t{3}}) {
+      for (const std::size_t length : {std::size_t{1}, kPage, 3 * kPage, 3 * kPage + 17}) {
+        pages->bytes.fill(static_cast<std::byte>(mark));
+        ASSERT_TRUE(
+            file->write_past_cache(offset, ByteView(pages->bytes).subspan(skipped, length)).ok());
+        expected.replace(offset, length, length, mark++);
+        ASSERT_EQ(this->read(*file, 0, expected.size()), expected);
+      }
+    }
+  }
+  EXPECT_EQ(file->size().value(), expected.size());
+}
+
 TYPED_TEST(DiskContract, ReadNowFillsAllOrSaysFalse) {
   const auto file = this->open("a", OpenMode::kCreateNew);
   ASSERT_TRUE(file->write_at(0, as_bytes("hello")).ok());
