@@ -39,6 +39,7 @@ class Application {
 
   const Settings& settings() const { return settings_; }
   Metrics& metrics() { return metrics_; }
+  BufferPool& buffers() { return buffers_; }
 
  private:
   Application(const Settings& settings, EnvironmentLookup environment);

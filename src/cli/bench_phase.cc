@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/random.h"
-#include "cli/task_group.h"
+#include "base/task_group.h"
 
 namespace millrace::cli {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/linked_cancellation.h"
+#include "base/linked_cancellation.h"
 
 namespace millrace::cli {
 namespace {

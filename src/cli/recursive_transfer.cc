@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "base/task_group.h"
 #include "base/utf8.h"
-#include "cli/task_group.h"
 #include "platform/file_error.h"
 
 namespace millrace::cli {

@@ -1,8 +1,8 @@
 #include "platform/digest.h"
 
 #include <algorithm>
-#include <memory>
 #include <stdexcept>
+#include <vector>
 
 #include <openssl/evp.h>
 
@@ -55,6 +55,50 @@ Sha256Digest sha256(ByteView bytes) {
   context.end(digest.data());
   return digest;
 }
+
+class Sha256::State {
+ public:
+  State() : context_("SHA256") {
+    pending_.reserve(kPendingBytes);
+    context_.begin();
+  }
+
+  void add(ByteView bytes) {
+    if (pending_.size() + bytes.size() > kPendingBytes) flush();
+    if (bytes.size() >= kPendingBytes) {
+      context_.add(bytes);
+    } else {
+      pending_.insert(pending_.end(), bytes.begin(), bytes.end());
+    }
+  }
+  Sha256Digest finish() {
+    flush();
+    Sha256Digest digest;
+    context_.end(digest.data());
+    context_.begin();
+    return digest;
+  }
+
+ private:
+  // A call into OpenSSL costs as much as hashing some hundred bytes.
+  static constexpr std::size_t kPendingBytes = 4096;
+
+  void flush() {
+    context_.add(pending_);
+    pending_.clear();
+  }
+
+  DigestContext context_;
+  std::vector<std::byte> pending_;
+};
+
+Sha256::Sha256() : state_(std::make_unique<State>()) {}
+Sha256::Sha256(Sha256&&) noexcept = default;
+Sha256& Sha256::operator=(Sha256&&) noexcept = default;
+Sha256::~Sha256() = default;
+
+void Sha256::add(ByteView bytes) { state_->add(bytes); }
+Sha256Digest Sha256::finish() { return state_->finish(); }
 
 Sha256Digest hmac_sha256(ByteView key, ByteView message) {
   constexpr std::size_t kBlock = 64;

@@ -4,11 +4,11 @@
 #include <functional>
 
 #include "base/limiter.h"
+#include "base/linked_cancellation.h"
 #include "base/mutex.h"
 #include "base/thread_pool.h"
-#include "cli/linked_cancellation.h"
 
-namespace millrace::cli {
+namespace millrace {
 
 // Runs many blocking tasks, some at a time. The first failure cancels the others and is the answer
 // of the whole. add() and wait() belong to one thread.
@@ -40,4 +40,4 @@ class TaskGroup {
   ThreadPool pool_;  // Last: its threads use the members above.
 };
 
-}  // namespace millrace::cli
+}  // namespace millrace

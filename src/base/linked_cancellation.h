@@ -4,7 +4,7 @@
 
 #include "base/request_context.h"
 
-namespace millrace::cli {
+namespace millrace {
 
 // A part of a request that ends with its parent, and that can also be ended alone.
 // Thread-compatible; the context may be used from any thread while this lives.
@@ -28,4 +28,4 @@ class LinkedCancellation {
   const Cancellation::CallbackId id_;
 };
 
-}  // namespace millrace::cli
+}  // namespace millrace

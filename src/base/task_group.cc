@@ -1,15 +1,15 @@
-#include "cli/task_group.h"
+#include "base/task_group.h"
 
 #include <memory>
 #include <utility>
 
-namespace millrace::cli {
+namespace millrace {
 
 TaskGroup::TaskGroup(const RequestContext& context, std::size_t parallel)
     : cancellation_(context),
       places_("parallel tasks", Limiter::Unit::kCount, parallel),
       parallel_(parallel),
-      pool_({"transfer", parallel, parallel}) {}
+      pool_({"task", parallel, parallel}) {}
 
 TaskGroup::~TaskGroup() { cancellation_.context().cancellation().request(); }
 
@@ -48,4 +48,4 @@ void TaskGroup::fail(Status status) {
   cancellation_.context().cancellation().request();
 }
 
-}  // namespace millrace::cli
+}  // namespace millrace

@@ -1,0 +1,414 @@
+#include "dataset/publisher.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/hex.h"
+#include "base/log.h"
+#include "base/task_group.h"
+#include "dataset/entry_sorter.h"
+#include "dataset/known_files.h"
+#include "dataset/manifest_store.h"
+#include "dataset/publish_base.h"
+#include "dataset/publish_entries.h"
+#include "dataset/publish_manifest.h"
+#include "dataset/publish_uploads.h"
+#include "dataset/sample_name.h"
+#include "platform/file_error.h"
+
+namespace millrace {
+namespace {
+
+// How many files are hashed side by side before they are planned, in order.
+constexpr std::size_t kHashBatch = 1024;
+constexpr std::size_t kProblemsListed = 10;
+constexpr std::uint64_t kHashChunkBytes = kMiB;
+
+std::string short_name(std::string_view text) {
+  return to_hex(ByteView(sha256(as_bytes(text))).first(16));
+}
+
+// Sorts what a scan finds.
+class PublishScan final : public SourceSink {
+ public:
+  PublishScan(const std::string& scratch, const PublishProgress& progress)
+      : sorter_({.directory = scratch,
+                 .report =
+                     [this](std::string_view path, std::string_view why) {
+                       note_problem({std::string(path), std::string(why)});
+                       return Status();
+                     }}),
+        progress_(progress) {}
+
+  Status take(std::span<SourceEntry> entries) override {
+    std::vector<std::byte> payload;
+    MutexLock lock(mutex_);
+    for (const SourceEntry& entry : entries) {
+      encode_source_payload(entry, payload);
+      MR_RETURN_IF_ERROR(sorter_.add(entry.path, entry.kind, payload));
+    }
+    lock.unlock();
+    progress_.scanned(entries.size());
+    return {};
+  }
+  Status report(SourceProblem problem) override {
+    note_problem(std::move(problem));
+    return {};
+  }
+
+  // Once the scan is over.
+  Status seal() {
+    MutexLock lock(mutex_);
+    return sorter_.seal();
+  }
+  // The next entry in order.
+  Result<std::optional<SourceEntry>> next() {
+    MutexLock lock(mutex_);
+    MR_ASSIGN_OR_RETURN(const std::optional<SortedEntry> sorted, sorter_.next());
+    if (!sorted) return std::nullopt;
+    SourceEntry entry{.path = std::string(sorted->path), .kind = sorted->kind};
+    if (sorted->implied) {
+      entry.mode = 0755;
+    } else {
+      MR_RETURN_IF_ERROR(decode_source_payload(sorted->payload, entry));
+    }
+    return entry;
+  }
+  std::uint64_t problems() const {
+    MutexLock lock(problems_mutex_);
+    return problems_;
+  }
+  std::vector<SourceProblem> first_problems() const {
+    MutexLock lock(problems_mutex_);
+    return first_problems_;
+  }
+
+ private:
+  void note_problem(SourceProblem problem) {
+    MutexLock lock(problems_mutex_);
+    if (++problems_ <= kProblemsListed) first_problems_.push_back(std::move(problem));
+  }
+
+  Mutex mutex_;  // Taken before the other one: the sorter reports problems.
+  EntrySorter sorter_ MR_GUARDED_BY(mutex_);
+  mutable Mutex problems_mutex_;
+  std::uint64_t problems_ MR_GUARDED_BY(problems_mutex_) = 0;
+  std::vector<SourceProblem> first_problems_ MR_GUARDED_BY(problems_mutex_);
+  const PublishProgress& progress_;
+};
+
+Result<Sha256Digest> hash_file(const RequestContext& context, SourceTree& source,
+                               const SourceEntry& entry) {
+  MR_ASSIGN_OR_RETURN(const std::unique_ptr<SourceFile> file, source.open(context, entry));
+  Sha256 sha;
+  std::vector<std::byte> buffer(std::min(kHashChunkBytes, std::max<std::uint64_t>(entry.size, 1)));
+  for (std::uint64_t at = 0; at < entry.size; at += buffer.size()) {
+    const MutableByteView part =
+        MutableByteView(buffer).first(std::min<std::uint64_t>(buffer.size(), entry.size - at));
+    MR_ASSIGN_OR_RETURN(const std::size_t size, file->read_at(context, at, part));
+    if (size != part.size()) return failure(source_changed(entry.path, "it became shorter"));
+    sha.add(part);
+  }
+  MR_ASSIGN_OR_RETURN(const bool unchanged, file->unchanged(context));
+  if (!unchanged) return failure(source_changed(entry.path, "while it was read"));
+  return sha.finish();
+}
+
+// One publish, from its scan to its commit.
+class Publication final : public PackPlanSink {
+ public:
+  Publication(const RequestContext& context, const PublishEnvironment& environment,
+              SourceTree& source, const VersionRef& ref, const PublishOptions& options)
+      : context_(context),
+        environment_(environment),
+        source_(source),
+        ref_(ref),
+        options_(options),
+        scratch_(environment.state_directory + "/scratch"),
+        scan_(scratch_, options_.progress),
+        entries_(scratch_),
+        object_paths_(scratch_),
+        planner_(options.packs, *this) {}
+
+  Result<PublishReport> run() {
+    MR_RETURN_IF_ERROR(make_directories());
+    MR_RETURN_IF_ERROR(scan());
+    if (!options_.dry_run) MR_RETURN_IF_ERROR(reserve());
+    MR_RETURN_IF_ERROR(open_base());
+    MR_RETURN_IF_ERROR(plan());
+    if (!options_.dry_run) MR_RETURN_IF_ERROR(commit());
+    return std::move(report_);
+  }
+
+ private:
+  // A file whose hash may be worth knowing before it is planned.
+  struct Candidate {
+    SourceEntry entry = {};
+    std::optional<ManifestEntry> same_path = {};
+    std::optional<Sha256Digest> hash = {};
+  };
+
+  RequestContext request() const {
+    return context_.with_deadline(environment_.clock.now() + options_.request_timeout);
+  }
+  std::string known_path() const {
+    return fmt::format("{}/known/{}", environment_.state_directory, short_name(source_.describe()));
+  }
+
+  Status make_directories();
+  Status scan();
+  Status reserve();
+  Status open_base();
+  Status choose_base();
+  Status plan();
+  Status plan_batch(std::vector<Candidate>& batch);
+  Status hash_batch(std::vector<Candidate>& batch);
+  Status plan_entry(const Candidate& candidate);
+  Status commit();
+  Result<ManifestSummary> write_manifest(const std::string& path);
+  VersionFacts facts(const ManifestSummary& summary, VersionLayout layout) const;
+
+  Status add_pack(PlannedPack pack) override {
+    ++report_.packs;
+    report_.stored_bytes += pack.bytes;
+    options_.progress.planned(pack.bytes);
+    return uploads_ ? uploads_->add_pack(std::move(pack)) : Status();
+  }
+  Status add_object(SourceEntry file) override {
+    ++report_.objects;
+    report_.stored_bytes += file.size;
+    options_.progress.planned(file.size);
+    MR_RETURN_IF_ERROR(object_paths_.add(file.path));
+    return uploads_ ? uploads_->add_object(std::move(file)) : Status();
+  }
+
+  const RequestContext& context_;
+  const PublishEnvironment& environment_;
+  SourceTree& source_;
+  const VersionRef& ref_;
+  const PublishOptions& options_;
+  const std::string scratch_;
+
+  PublishScan scan_;
+  PublishedEntries entries_;
+  SpooledPaths object_paths_;
+  PackPlanner planner_;
+  std::optional<VersionEntry> base_entry_;
+  std::unique_ptr<Manifest> base_manifest_;
+  std::unique_ptr<PublishBase> base_;
+  std::optional<KnownFilesReader> known_;
+  SampleCounter samples_;
+  std::unique_ptr<PublishJournal> journal_;
+  std::optional<Reservation> reservation_;
+  std::optional<PublishUploads> uploads_;
+  PublishReport report_;
+};
+
+Status Publication::make_directories() {
+  for (const std::string& path : {scratch_, environment_.state_directory + "/publish",
+                                  environment_.state_directory + "/known"}) {
+    std::error_code error;
+    std::filesystem::create_directories(path, error);
+    if (error) return file_error(error.value(), "make directory", path);
+  }
+  return {};
+}
+
+Status Publication::scan() {
+  MR_RETURN_IF_ERROR(source_.scan(context_, scan_));
+  MR_RETURN_IF_ERROR(scan_.seal());
+  report_.problems = scan_.problems();
+  report_.first_problems = scan_.first_problems();
+  if (report_.problems == 0 || options_.skip_problems || options_.dry_run) return {};
+  std::string message =
+      fmt::format("{} of {} cannot be part of a version:", report_.problems, source_.describe());
+  for (const SourceProblem& problem : report_.first_problems)
+    message += fmt::format("\n  '{}' {}", problem.path, problem.reason);
+  if (report_.problems > report_.first_problems.size()) message += "\n  ...";
+  message += "\nRemove them, or leave them out with --skip-problems";
+  return {StatusCode::kInvalidArgument, std::move(message)};
+}
+
+Status Publication::reserve() {
+  const std::string title = fmt::format("{}\n{}", environment_.store.describe(), ref_.text());
+  MR_ASSIGN_OR_RETURN(
+      journal_, PublishJournal::open(fmt::format("{}/publish/{}.journal",
+                                                 environment_.state_directory, short_name(title)),
+                                     title));
+  // What was stored under a reservation that ended may be gone: then it begins anew.
+  const Result<VersionEntry> state = environment_.registry.version(request(), ref_);
+  if (!state && state.error().code() != StatusCode::kNotFound) return state.error();
+  const bool goes_on = state && state->state() == VersionState::kReserved &&
+                       !journal_->nonce().empty() && state->nonce == journal_->nonce();
+  if (!goes_on) MR_RETURN_IF_ERROR(journal_->restart(environment_.random.token()));
+  MR_ASSIGN_OR_RETURN(reservation_, environment_.registry.reserve(
+                                        request(), ref_,
+                                        {.reason = fmt::format("publish of {}", source_.describe()),
+                                         .nonce = journal_->nonce()}));
+  uploads_.emplace(context_, environment_.store, environment_.buffers, environment_.clock, source_,
+                   *journal_,
+                   PublishUploadOptions{.prefix = reservation_prefix(ref_, reservation_->nonce),
+                                        .parallel = options_.parallel,
+                                        .request_timeout = options_.request_timeout,
+                                        .copied_from = options_.copied_from,
+                                        .stored = options_.progress.stored});
+  return {};
+}
+
+// After the reservation: a version that is purged later is not deleted before this has ended.
+Status Publication::choose_base() {
+  if (options_.without_base) return {};
+  if (options_.base) {
+    MR_ASSIGN_OR_RETURN(base_entry_,
+                        environment_.registry.resolve(request(), {ref_.dataset, *options_.base}));
+    return {};
+  }
+  MR_ASSIGN_OR_RETURN(const std::vector<VersionListing> versions,
+                      environment_.registry.versions(request(), ref_.dataset));
+  for (const VersionListing& version : versions) {
+    if (!version.entry || !version.entry->readable()) continue;
+    if (!base_entry_ || base_entry_->facts->published < version.entry->facts->published) {
+      base_entry_ = *version.entry;
+    }
+  }
+  return {};
+}
+
+Status Publication::open_base() {
+  MR_RETURN_IF_ERROR(choose_base());
+  if (!base_entry_) return {};
+  ManifestStore manifests(environment_.store, environment_.state_directory + "/manifests");
+  MR_ASSIGN_OR_RETURN(base_manifest_, manifests.open_whole(context_, base_entry_->facts->layout));
+  MR_ASSIGN_OR_RETURN(base_, PublishBase::open(*base_manifest_));
+  report_.base = base_entry_->ref.version;
+  if (!options_.rehash) known_ = KnownFilesReader::open(known_path());
+  return {};
+}
+
+Status Publication::plan() {
+  std::vector<Candidate> batch;
+  for (;;) {
+    MR_ASSIGN_OR_RETURN(std::optional<SourceEntry> entry, scan_.next());
+    if (!entry || batch.size() == kHashBatch) {
+      MR_RETURN_IF_ERROR(plan_batch(batch));
+      batch.clear();
+    }
+    if (!entry) break;
+    batch.push_back({.entry = *std::move(entry)});
+  }
+  MR_RETURN_IF_ERROR(planner_.finish());
+  return uploads_ ? uploads_->wait() : Status();
+}
+
+Status Publication::plan_batch(std::vector<Candidate>& batch) {
+  MR_RETURN_IF_ERROR(hash_batch(batch));
+  for (const Candidate& candidate : batch)
+    MR_RETURN_IF_ERROR(plan_entry(candidate));
+  return {};
+}
+
+Status Publication::hash_batch(std::vector<Candidate>& batch) {
+  if (!base_) return {};
+  TaskGroup hashing(context_, options_.parallel);
+  for (Candidate& candidate : batch) {
+    if (candidate.entry.kind != EntryKind::kFile) continue;
+    MR_ASSIGN_OR_RETURN(candidate.same_path, base_->same_path(candidate.entry.path));
+    if (known_) candidate.hash = known_->find(candidate.entry);
+    if (candidate.hash || !base_->may_have(candidate.same_path, candidate.entry.size)) continue;
+    MR_RETURN_IF_ERROR(hashing.add([this, &candidate](const RequestContext& part) -> Status {
+      MR_ASSIGN_OR_RETURN(candidate.hash, hash_file(part, source_, candidate.entry));
+      return {};
+    }));
+  }
+  return hashing.wait();
+}
+
+Status Publication::plan_entry(const Candidate& candidate) {
+  PublishedEntry published{.source = candidate.entry};
+  if (candidate.entry.kind == EntryKind::kFile) {
+    ++report_.files;
+    report_.bytes += candidate.entry.size;
+    samples_.add(candidate.entry.path);
+    if (candidate.hash) {
+      MR_ASSIGN_OR_RETURN(published.reused,
+                          base_->find(candidate.same_path, candidate.entry.size, *candidate.hash));
+    }
+    if (published.reused) {
+      ++report_.reused_files;
+      report_.reused_bytes += candidate.entry.size;
+    } else {
+      MR_RETURN_IF_ERROR(planner_.add(candidate.entry));
+    }
+  }
+  return options_.dry_run ? Status() : entries_.add(published);
+}
+
+Result<ManifestSummary> Publication::write_manifest(const std::string& path) {
+  MR_ASSIGN_OR_RETURN(const std::unique_ptr<KnownFilesWriter> known,
+                      KnownFilesWriter::create(known_path()));
+  MR_ASSIGN_OR_RETURN(const ManifestSummary summary,
+                      PublishManifest::write({.entries = entries_,
+                                              .object_paths = object_paths_,
+                                              .uploads = *uploads_,
+                                              .journal = *journal_,
+                                              .base = base_manifest_.get(),
+                                              .known = known.get()},
+                                             path, scratch_));
+  MR_RETURN_IF_ERROR(known->finish());
+  return summary;
+}
+
+VersionFacts Publication::facts(const ManifestSummary& summary, VersionLayout layout) const {
+  if (report_.reused_files > 0) {
+    layout.parents = {base_entry_->ref};
+    for (const VersionRef& parent : base_entry_->facts->layout.parents) {
+      if (layout.parents.size() < kParentsMax) layout.parents.push_back(parent);
+    }
+  }
+  std::optional<std::uint64_t> sample_count = options_.sample_count;
+  if (!sample_count && samples_.count() > 0) sample_count = samples_.count();
+  return {.origin = options_.origin,
+          .content_digest = summary.content_digest,
+          .layout = std::move(layout),
+          .totals = {.files = summary.totals.files,
+                     .directories = summary.totals.directories,
+                     .symlinks = summary.totals.symlinks,
+                     .bytes = summary.totals.logical_bytes},
+          .sample_count = sample_count,
+          .created = options_.created.value_or(environment_.clock.wall_now()),
+          .annotation = options_.annotation,
+          .source = source_.describe()};
+}
+
+Status Publication::commit() {
+  const PublishUploadTotals totals = uploads_->totals();
+  report_.resumed_bytes = totals.resumed_bytes;
+  MR_RETURN_IF_ERROR(uploads_->check_all(context_));
+  const std::string path = fmt::format("{}/{}.manifest", scratch_, reservation_->nonce);
+  MR_ASSIGN_OR_RETURN(const ManifestSummary summary, write_manifest(path));
+  ManifestStore manifests(environment_.store, environment_.state_directory + "/manifests");
+  Result<VersionLayout> layout = manifests.put(context_, path);
+  std::error_code ignored;
+  std::filesystem::remove(path, ignored);
+  if (!layout) return layout.error();
+  MR_ASSIGN_OR_RETURN(
+      report_.entry,
+      environment_.registry.commit(request(), *reservation_, facts(summary, *std::move(layout))));
+  if (Status status = journal_->remove(); !status.ok()) {
+    log_warn("a publish that is done left its journal", {{"error", status.to_string()}});
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<PublishReport> publish(const RequestContext& context, const PublishEnvironment& environment,
+                              SourceTree& source, const VersionRef& ref,
+                              const PublishOptions& options) {
+  return Publication(context, environment, source, ref, options).run();
+}
+
+}  // namespace millrace

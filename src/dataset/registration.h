@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dataset/publisher.h"
+#include "dataset/registry.h"
+#include "dataset/source_tree.h"
+
+namespace millrace {
+
+struct RegistrationOptions {
+  // Reads every object, so that its content is known by SHA-256 and every later read is verified.
+  // Without it an object is known by its identity, and its first read is trusted.
+  bool hash = false;
+  std::size_t parallel = 16;
+  Duration request_timeout = std::chrono::minutes(5);
+  bool dry_run = false;
+  bool skip_problems = false;
+  VersionAnnotation annotation = {};
+  std::optional<std::uint64_t> sample_count = {};
+  std::optional<WallTime> created = {};
+  PublishProgress progress = {};
+};
+
+// Makes a version of the objects below a prefix of the store, where they are: no bytes are copied,
+// and each object is pinned by identity and size. The objects stay foreign: nothing of ours ever
+// deletes them, and one that is changed later makes reads of it fail.
+//
+// Failures as publish(); the reservation is given up then. Blocks.
+Result<PublishReport> register_version(const RequestContext& context,
+                                       const PublishEnvironment& environment,
+                                       const std::string& prefix, const VersionRef& ref,
+                                       const RegistrationOptions& options);
+
+}  // namespace millrace
