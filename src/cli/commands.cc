@@ -14,6 +14,10 @@ struct Row {
 };
 
 constexpr std::string_view kStoreHelp = "Object stores: ls, stat, cat, cp, rm, bench";
+constexpr std::string_view kDatasetHelp = "Datasets: ls, show, rm";
+constexpr std::string_view kVersionHelp = "Versions of datasets: ls, show, diff, rm, restore, ...";
+constexpr std::string_view kAliasHelp = "Names that point to versions: set, ls, rollback, rm";
+constexpr std::string_view kRegistryHelp = "The registry as YAML: import, export";
 constexpr std::string_view kConfigHelp = "Settings: show";
 
 // Every command, in the order of the help.
@@ -29,6 +33,30 @@ constexpr std::array kRows = {
     Row{"config", kConfigHelp, "This machine", register_config_document},
     Row{"", "", "This machine", register_completion},
     Row{"", "", "This machine", register_help},
+    Row{"", "", "Data", register_publish},
+    Row{"", "", "Data", register_register},
+    Row{"", "", "Data", register_promote},
+    Row{"dataset", kDatasetHelp, "Data", register_dataset_ls},
+    Row{"dataset", kDatasetHelp, "Data", register_dataset_show},
+    Row{"dataset", kDatasetHelp, "Data", register_dataset_rm},
+    Row{"version", kVersionHelp, "Data", register_version_ls},
+    Row{"version", kVersionHelp, "Data", register_version_show},
+    Row{"version", kVersionHelp, "Data", register_version_diff},
+    Row{"version", kVersionHelp, "Data", register_version_rm},
+    Row{"version", kVersionHelp, "Data", register_version_restore},
+    Row{"version", kVersionHelp, "Data", register_version_extract},
+    Row{"version", kVersionHelp, "Data", register_version_export},
+    Row{"version", kVersionHelp, "Data", register_version_verify},
+    Row{"version", kVersionHelp, "Data", register_version_gc},
+    Row{"alias", kAliasHelp, "Data", register_alias_set},
+    Row{"alias", kAliasHelp, "Data", register_alias_ls},
+    Row{"alias", kAliasHelp, "Data", register_alias_rollback},
+    Row{"alias", kAliasHelp, "Data", register_alias_rm},
+    Row{"", "", "Data", register_run},
+    Row{"run", "", "Data", register_run_ls},
+    Row{"run", "", "Data", register_run_show},
+    Row{"registry", kRegistryHelp, "Data", register_registry_import},
+    Row{"registry", kRegistryHelp, "Data", register_registry_export},
 };
 
 }  // namespace

@@ -51,6 +51,11 @@ void Interrupt::watch() {
     signalfd_siginfo info{};
     if (::read(signal_fd_, &info, sizeof(info)) != sizeof(info)) continue;
     const int number = static_cast<int>(info.ssi_signo);
+    if (const pid_t child = child_.load(); child != 0) {
+      // The kernel itself sends what is typed on a terminal, to all of the group in front.
+      if (info.ssi_code != SI_KERNEL) ::kill(child, number);
+      continue;
+    }
     if (signal_.exchange(number) != 0) ::_exit(kExitSignalBase + number);
     timeout_ms = kGraceMs;
     ::eventfd_write(wake_fd_, 1);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <memory>
 #include <thread>
@@ -26,6 +28,12 @@ class Interrupt {
   // Becomes readable when a signal arrives: for poll() beside a descriptor that may never be ready.
   int fd() const { return wake_fd_; }
 
+  // From now on signals are passed on to a child instead of ending this process, however many come
+  // and however long it takes; 0 ends that. Ctrl-C on a terminal is not passed on: it has reached
+  // the child already. Safe from any thread. The child must not be reaped before this is ended,
+  // else the signal could reach a stranger.
+  void pass_on_to(pid_t child) { child_.store(child); }
+
  private:
   void watch();
 
@@ -34,6 +42,7 @@ class Interrupt {
   int wake_fd_ = -1;
   int stop_fd_ = -1;
   std::atomic<int> signal_ = 0;
+  std::atomic<pid_t> child_ = 0;
   std::thread thread_;
 };
 

@@ -28,7 +28,7 @@ class Session {
   const Settings& settings() const { return loaded_.settings; }
   const EnvironmentLookup& environment() const { return environment_; }
   Output& output() { return output_; }
-  const Interrupt& interrupt() const { return interrupt_; }
+  Interrupt& interrupt() { return interrupt_; }
   Clock& clock() { return system_clock(); }
 
   // The whole command: no deadline, ended by a signal.

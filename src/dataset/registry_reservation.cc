@@ -1,3 +1,7 @@
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include <fmt/format.h>
 
 #include "base/time_format.h"
@@ -17,6 +21,17 @@ VersionEntry entry_after_reservation(const Reservation& reservation, VersionEven
           .event = event,
           .number = reservation.number + 1,
           .nonce = std::move(nonce)};
+}
+
+// What lies below a nonce may be deleted once its reservation has ended: it must never come back.
+Status check_nonce_is_new(const RequestContext& context, const VersionLog& log,
+                          const std::string& nonce) {
+  MR_ASSIGN_OR_RETURN(const std::vector<VersionEntry> history, log.history(context));
+  const bool is_new = std::ranges::none_of(history, [&](const VersionEntry& entry) {
+    return entry.event == VersionEvent::kReserved && entry.nonce == nonce;
+  });
+  if (is_new) return {};
+  return {StatusCode::kConflict, "the reservation was aborted meanwhile: begin anew"};
 }
 
 }  // namespace
@@ -42,6 +57,7 @@ Result<Reservation> Registry::reserve(const RequestContext& context, const Versi
       break;
     }
     if (now) MR_RETURN_IF_ERROR(check_reservable(*now));
+    if (now && !options.nonce.empty()) MR_RETURN_IF_ERROR(check_nonce_is_new(context, log, nonce));
     MR_RETURN_IF_ERROR(check_names(context, ref));
     const VersionEntry next{.ref = ref,
                             .event = VersionEvent::kReserved,

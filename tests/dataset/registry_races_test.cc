@@ -16,8 +16,13 @@ namespace millrace {
 
 namespace {
 
+#if defined(MILLRACE_SANITIZED)
+constexpr std::uint64_t kRaceSeeds = 40;
+constexpr std::uint64_t kFreeSeeds = 10;
+#else
 constexpr std::uint64_t kRaceSeeds = 150;
 constexpr std::uint64_t kFreeSeeds = 40;
+#endif
 
 FaultPlan race_faults(std::uint64_t seed, double rate) {
   std::mt19937_64 random(seed);

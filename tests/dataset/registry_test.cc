@@ -305,6 +305,21 @@ TEST_F(RegistryTest, ARunOfTheSameContentUnderAnotherNameKeepsNothingOff) {
   EXPECT_TRUE(alice_.purge(world_.context, ref_of("a@v1")));
 }
 
+// What lies below its nonce may be gone.
+TEST(RegistryReservations, AnAbortedOneDoesNotComeBack) {
+  RegistryWorld world;
+  const Registry registry = world.registry();
+  const std::string nonce = world.random.token();
+  const auto first = registry.reserve(world.context, ref_of("d@v1"), {.nonce = nonce});
+  ASSERT_TRUE(first);
+  ASSERT_TRUE(registry.reserve(world.context, ref_of("d@v1"), {.nonce = nonce})) << "it is open";
+  ASSERT_TRUE(registry.abort(world.context, *first, "too old").ok());
+  const auto again = registry.reserve(world.context, ref_of("d@v1"), {.nonce = nonce});
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().code(), StatusCode::kConflict);
+  EXPECT_TRUE(registry.reserve(world.context, ref_of("d@v1"), {}));
+}
+
 }  // namespace
 
 }  // namespace millrace

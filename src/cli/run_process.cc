@@ -1,0 +1,130 @@
+#include "cli/run_process.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "cli/exit_code.h"
+
+namespace millrace::cli {
+namespace {
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> result;
+  for (std::string& text : texts)
+    result.push_back(text.data());
+  result.push_back(nullptr);
+  return result;
+}
+
+std::vector<std::string> environment_with(const std::map<std::string, std::string>& variables) {
+  std::vector<std::string> all;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    if (!variables.contains(std::string(text.substr(0, text.find('='))))) all.emplace_back(text);
+  }
+  for (const auto& [name, value] : variables)
+    all.push_back(name + "=" + value);
+  return all;
+}
+
+// Starts a program the way a shell would: we block the signals that end us and ignore SIGPIPE, and
+// a child would inherit both. The error number, 0 for success.
+int spawn(std::vector<std::string> command, const std::map<std::string, std::string>& variables,
+          const posix_spawn_file_actions_t* actions, pid_t& pid) {
+  posix_spawnattr_t attributes;
+  ::posix_spawnattr_init(&attributes);
+  sigset_t none;
+  sigemptyset(&none);
+  sigset_t restored;
+  sigemptyset(&restored);
+  sigaddset(&restored, SIGPIPE);
+  ::posix_spawnattr_setsigmask(&attributes, &none);
+  ::posix_spawnattr_setsigdefault(&attributes, &restored);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  std::vector<std::string> environment = environment_with(variables);
+  const int error = ::posix_spawnp(&pid, command.front().c_str(), actions, &attributes,
+                                   pointers(command).data(), pointers(environment).data());
+  ::posix_spawnattr_destroy(&attributes);
+  return error;
+}
+
+int exit_code_of(int status) {
+  return WIFSIGNALED(status) ? kExitSignalBase + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+// What the program writes to its standard output, up to `bytes_max`; empty when it fails.
+std::string output_of(const std::vector<std::string>& command, std::size_t bytes_max) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return "";
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  ::posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+  ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  pid_t pid = -1;
+  const int error = spawn(command, {}, &actions, pid);
+  ::posix_spawn_file_actions_destroy(&actions);
+  ::close(ends[1]);
+  std::string text(bytes_max, '\0');
+  std::size_t length = 0;
+  while (error == 0 && length < bytes_max) {
+    const ssize_t n = ::read(ends[0], text.data() + length, bytes_max - length);
+    if (n == 0 || (n < 0 && errno != EINTR)) break;
+    if (n > 0) length += static_cast<std::size_t>(n);
+  }
+  ::close(ends[0]);
+  if (error != 0) return "";
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  text.resize(length);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? text : "";
+}
+
+}  // namespace
+
+Result<RunProcess> RunProcess::start(const std::vector<std::string>& command,
+                                     const std::map<std::string, std::string>& variables) {
+  pid_t pid = -1;
+  const int error = spawn(command, variables, nullptr, pid);
+  if (error == 0) return RunProcess(pid);
+  const StatusCode code = error == ENOENT   ? StatusCode::kNotFound
+                          : error == EACCES ? StatusCode::kPermissionDenied
+                                            : StatusCode::kIoError;
+  return failure(code, fmt::format("could not start '{}': {}", command.front(),
+                                   std::generic_category().message(error)));
+}
+
+int RunProcess::wait(Interrupt& interrupt) {
+  interrupt.pass_on_to(pid_);
+  // Not reaped yet: its number stays its own until nothing is passed on any more.
+  siginfo_t ended{};
+  while (::waitid(P_PID, static_cast<id_t>(pid_), &ended, WEXITED | WNOWAIT) != 0 &&
+         errno == EINTR) {
+  }
+  interrupt.pass_on_to(0);
+  int status = 0;
+  while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+  }
+  return exit_code_of(status);
+}
+
+std::string working_directory_commit() {
+  std::string text = output_of({"git", "rev-parse", "HEAD"}, 128);
+  while (text.ends_with('\n'))
+    text.pop_back();
+  const auto is_digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
+  return std::ranges::all_of(text, is_digit) ? text : "";
+}
+
+}  // namespace millrace::cli

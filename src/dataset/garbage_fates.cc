@@ -1,0 +1,88 @@
+#include "dataset/garbage_fates.h"
+
+#include "dataset/log_record_fields.h"
+
+namespace millrace {
+namespace {
+
+// The version that a key belongs to, if its component that begins at `nonce_at` is a nonce.
+std::optional<VersionRef> version_before(std::string_view key, std::size_t nonce_at) {
+  const std::string_view above = key.substr(0, nonce_at - 1);
+  const std::size_t slash = above.rfind('/');
+  if (slash == std::string_view::npos) return std::nullopt;
+  auto dataset = DatasetName::parse(above.substr(0, slash));
+  auto version = VersionName::parse(above.substr(slash + 1));
+  if (!dataset || !version) return std::nullopt;
+  return VersionRef{*std::move(dataset), *std::move(version)};
+}
+
+}  // namespace
+
+ReservationFates::ReservationFates(const RegistryAccess& access,
+                                   const std::vector<VersionEntry>& versions)
+    : access_(access) {
+  for (const VersionEntry& entry : versions)
+    versions_.emplace(entry.ref, entry);
+}
+
+void ReservationFates::pretend_aborted(const VersionEntry& reservation) {
+  pretended_.insert(reservation.nonce);
+}
+
+Result<ReservationFate> ReservationFates::of(const RequestContext& context, const VersionRef& ref,
+                                             const std::string& nonce) {
+  const auto version = versions_.find(ref);
+  if (version == versions_.end()) return ReservationFate::kUnknown;
+  if (pretended_.contains(nonce)) return ReservationFate::kAborted;
+  const VersionEntry& entry = version->second;
+  if (entry.facts && entry.facts->reservation == nonce) {
+    return entry.state() == VersionState::kPurged ? ReservationFate::kPurged
+                                                  : ReservationFate::kKept;
+  }
+  auto log = logs_.find(ref);
+  if (log == logs_.end()) {
+    MR_ASSIGN_OR_RETURN(Fates fates, read_log(context, ref));
+    log = logs_.emplace(ref, std::move(fates)).first;
+  }
+  const auto fate = log->second.find(nonce);
+  return fate == log->second.end() ? ReservationFate::kUnknown : fate->second;
+}
+
+Result<ReservationFates::Fates> ReservationFates::read_log(const RequestContext& context,
+                                                           const VersionRef& ref) const {
+  MR_ASSIGN_OR_RETURN(const auto history, VersionLog(access_, ref).history(context));
+  Fates fates;
+  std::string open;
+  for (const VersionEntry& entry : history) {
+    if (entry.event == VersionEvent::kReserved) {
+      open = entry.nonce;
+      fates[open] = ReservationFate::kOpen;
+    } else if (!open.empty()) {
+      fates[open] = entry.event == VersionEvent::kAborted ? ReservationFate::kAborted
+                                                          : ReservationFate::kKept;
+      open.clear();
+    }
+  }
+  return fates;
+}
+
+Result<ReservationFate> ReservationFates::of_key(const RequestContext& context,
+                                                 std::string_view key) {
+  if (!last_prefix_.empty() && key.starts_with(last_prefix_)) return last_fate_;
+  std::size_t begin = 0;
+  for (std::size_t end = key.find('/'); end != std::string_view::npos;
+       begin = end + 1, end = key.find('/', begin)) {
+    const std::string_view component = key.substr(begin, end - begin);
+    if (begin == 0 || !is_record_nonce(component)) continue;
+    const auto ref = version_before(key, begin);
+    if (!ref) continue;
+    MR_ASSIGN_OR_RETURN(const ReservationFate fate, of(context, *ref, std::string(component)));
+    if (fate == ReservationFate::kUnknown) continue;
+    last_prefix_ = key.substr(0, end + 1);
+    last_fate_ = fate;
+    return fate;
+  }
+  return ReservationFate::kUnknown;
+}
+
+}  // namespace millrace

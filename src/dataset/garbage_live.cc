@@ -1,0 +1,94 @@
+// Step 3 of a collection: what is alive.
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "dataset/garbage_collector.h"
+#include "dataset/manifest_cursor.h"
+
+namespace millrace {
+
+Status GarbageCollector::find_live_layouts(const RequestContext& context) {
+  MR_ASSIGN_OR_RETURN(auto listings, registry_.every_version(request(context)));
+  for (VersionListing& listing : listings) {
+    if (!listing.entry) return std::move(listing.entry).error();
+    if (listing.entry->facts) MR_RETURN_IF_ERROR(add_layouts_of(context, *listing.entry));
+  }
+  return {};
+}
+
+// A version that was purged after step 1 counts as alive: an open reservation may have read it. So
+// do all layouts that it had since then.
+Status GarbageCollector::add_layouts_of(const RequestContext& context, const VersionEntry& entry) {
+  const auto before = fates_->versions().find(entry.ref);
+  const bool known = before != fates_->versions().end();
+  if (known && before->second.state() == VersionState::kPurged) return {};
+  std::vector<VersionEntry> entries = {entry};
+  const std::uint64_t since = known ? before->second.number : 1;
+  if (since != entry.number) {
+    MR_ASSIGN_OR_RETURN(entries, registry_.history(request(context), entry.ref));
+    std::erase_if(entries, [&](const VersionEntry& past) { return past.number < since; });
+  }
+  for (const VersionEntry& past : entries) {
+    if (!past.facts || !live_manifest_keys_.insert(past.facts->layout.manifest_key).second)
+      continue;
+    live_.push_back({.ref = past.ref,
+                     .layout = past.facts->layout,
+                     .registered = past.facts->origin == VersionOrigin::kRegistered});
+  }
+  return {};
+}
+
+Result<std::uint64_t> GarbageCollector::count_live_objects(const RequestContext& context) {
+  std::uint64_t objects = 0;
+  for (const LiveLayout& live : live_) {
+    auto manifest = live_manifests_.open(context, live.layout);
+    if (!manifest) {
+      return failure(manifest.error().with_context(
+          fmt::format("nothing is deleted while it is not known what {} needs", live.ref.text())));
+    }
+    objects += live.registered ? (*manifest)->entries() : (*manifest)->objects();
+  }
+  return objects;
+}
+
+Status GarbageCollector::add_live_keys(const RequestContext& context, AliveKeys& alive) {
+  for (const LiveLayout& live : live_) {
+    MR_RETURN_IF_ERROR(add_keys_of(context, live, alive).with_context(live.ref.text()));
+  }
+  return {};
+}
+
+Status GarbageCollector::add_keys_of(const RequestContext& context, const LiveLayout& live,
+                                     AliveKeys& alive) {
+  MR_ASSIGN_OR_RETURN(const auto manifest, live_manifests_.open(context, live.layout));
+  for (std::uint32_t number = 0; number < manifest->objects(); ++number) {
+    MR_ASSIGN_OR_RETURN(const ManifestObject object, manifest->object(number));
+    MR_RETURN_IF_ERROR(add_alive(context, object.key.value(), alive));
+  }
+  if (!live.registered) return {};
+  // Somebody may have registered what lies below a reservation of ours.
+  ManifestCursor cursor(*manifest);
+  for (;;) {
+    MR_ASSIGN_OR_RETURN(const auto item, cursor.next());
+    if (!item) return {};
+    if (item->entry.kind() != EntryKind::kFile) continue;
+    MR_RETURN_IF_ERROR(add_alive(context, manifest->prefix() + std::string(item->path), alive));
+  }
+}
+
+// Only what could be deleted otherwise is worth its memory.
+Status GarbageCollector::add_alive(const RequestContext& context, const std::string& key,
+                                   AliveKeys& alive) {
+  MR_ASSIGN_OR_RETURN(const ReservationFate fate, fates_->of_key(request(context), key));
+  if (may_delete(fate)) alive.add(key);
+  return {};
+}
+
+bool GarbageCollector::may_delete(ReservationFate fate) const {
+  if (fate == ReservationFate::kAborted) return true;
+  return fate == ReservationFate::kPurged && report_.open.empty();
+}
+
+}  // namespace millrace
