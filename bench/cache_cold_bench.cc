@@ -2,7 +2,8 @@
 // curl gets from the same server; and how long the first bytes take.
 //
 // The slow store is nginx behind a proxy that adds 20 ms to each request and gives a connection
-// 4 MiB/s, as a distant object store does: far below what the processors can move.
+// 4 MiB/s, as a distant object store does: far below what the processors can move. There the same
+// read also runs without a ceiling on memory, to see what the ceiling costs.
 
 #include <algorithm>
 #include <filesystem>
@@ -32,6 +33,8 @@ constexpr std::uint64_t kBigBytes = 4 * kGiB;
 constexpr std::uint64_t kReadBytes = kMiB;
 constexpr std::size_t kPeersInFlight = 64;
 constexpr double kColdRssMibMax = 512;
+constexpr std::uint64_t kNoCeilingBytes = 1024 * kGiB;
+constexpr int kCeilingRounds = 2;
 const std::string kColdBucket = "cold";
 const std::string kPiecesBucket = "pieces";  // For curl, which fetches whole objects side by side.
 
@@ -42,6 +45,7 @@ struct ColdRun {
   ObjectIdentity identity;
   std::uint64_t bytes = 0;
   std::string scratch;
+  std::uint64_t pool_bytes = CacheBenchOptions().pool_bytes;
 };
 
 // A cache that holds nothing yet, over its own client.
@@ -49,7 +53,7 @@ class ColdCache {
  public:
   ColdCache(const ColdRun& run, std::size_t loops)
       : directory_(ScratchDirectory::Kind::kDisk),
-        setup_({.directory = directory_.path() + "/cache"}),
+        setup_({.directory = directory_.path() + "/cache", .pool_bytes = run.pool_bytes}),
         store_(run.target, loops, setup_.pool()),
         object_(CacheBenchSetup::object(run.key, run.identity.value(), kBigBytes)) {
     setup_.add_store(std::shared_ptr<ObjectStore>(std::shared_ptr<void>(), &store_.store()));
@@ -152,6 +156,34 @@ void measure(const ColdRun& run, const BenchObjects& pieces, const BenchOptions&
   measure_first_byte(run, options);
 }
 
+// What the ceiling on memory costs: the same cache with a pool that has none. Half of the object is
+// many times the ceiling, and takes half of the time.
+void measure_ceiling(ColdRun run, const BenchOptions& options) {
+  run.bytes /= 2;
+  ColdRun unbounded_run = run;
+  unbounded_run.pool_bytes = kNoCeilingBytes;
+  double ignored = 0;
+  const Contender ours{.name = "cache_cold_ceiling_" + run.target.server,
+                       .run = [&] { return run_ours(run, options, ignored); }};
+  const Contender unbounded{.name = "no ceiling",
+                            .run = [&] { return run_ours(unbounded_run, options, ignored); }};
+  const Comparison comparison = compare(ours, {unbounded}, kCeilingRounds);
+  const Unit unit = bytes_unit();
+  for (const Round& round : comparison.rounds)
+    fmt::print("with a ceiling {:.0f} MiB of memory, without one {:.0f}\n", round.ours.rss_mib,
+               round.peer.rss_mib);
+  report({.bench = ours.name,
+          .value = comparison.rate() / unit.per_rate,
+          .unit = unit.rate,
+          .ratio = comparison.rate_ratio(),
+          .against = "the same without a ceiling on memory",
+          .goal = Goal{Goal::Kind::kAtLeast, 0.95},
+          .cpu_s = comparison.cpu_s(),
+          .rss_mib = comparison.rss_mib_max(),
+          .rss_mib_max = kColdRssMibMax},
+         comparison, unit);
+}
+
 ObjectIdentity identity_of(const BenchTarget& target, const std::string& key, std::size_t loops) {
   BufferPool pool({.bytes_max = 16 * kMiB, .idle_bytes_max = 0});
   BenchStore client(target, loops, pool);
@@ -172,12 +204,13 @@ void run(const BenchOptions& options) {
     const ProxyProcess proxy(nginx.endpoint(), {"--latency", "20ms", "--bandwidth", "4MiB"},
                              scratch.path());
     const BenchTarget target{.server = "slow", .endpoint = proxy.endpoint(), .bucket = kColdBucket};
-    measure({.target = target,
-             .key = key,
-             .identity = identity_of(target, key, options.loops),
-             .bytes = kBigBytes,
-             .scratch = scratch.path()},
-            pieces, options);
+    const ColdRun cold{.target = target,
+                       .key = key,
+                       .identity = identity_of(target, key, options.loops),
+                       .bytes = kBigBytes,
+                       .scratch = scratch.path()};
+    measure(cold, pieces, options);
+    if (!options.ours_only) measure_ceiling(cold, options);
   }
   if (options.wants("ceph")) {
     millrace::testing::CephServer ceph({.store_bytes = 3 * kBigBytes});

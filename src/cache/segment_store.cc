@@ -1,6 +1,7 @@
 #include "cache/segment_store.h"
 
 #include <cassert>
+#include <deque>
 #include <utility>
 
 #include <fmt/format.h>
@@ -289,9 +290,23 @@ SegmentUsage SegmentStore::usage() const {
 
 void SegmentStore::for_each(
     const std::function<void(const ObjectDigest&, std::uint64_t bytes)>& visitor) const {
-  MutexLock lock(mutex_);
-  for (const SegmentPlace* place : table_.oldest_first()) {
-    visitor(place->digest, place->bytes());
+  // Readers wait for the lock, and a visit of millions takes seconds: it is given up now and then.
+  constexpr std::size_t kVisitsPerLock = 1024;
+  std::deque<ObjectDigest> digests;
+  {
+    MutexLock lock(mutex_);
+    for (const SegmentPlace* place : table_.oldest_first())
+      digests.push_back(place->digest);
+  }
+  while (!digests.empty()) {
+    MutexLock lock(mutex_);
+    for (std::size_t visits = 0; visits < kVisitsPerLock && !digests.empty(); ++visits) {
+      // What was removed meanwhile is not visited, and what is visited is there.
+      if (const SegmentPlace* place = table_.find(digests.front())) {
+        visitor(place->digest, place->bytes());
+      }
+      digests.pop_front();
+    }
   }
 }
 

@@ -111,8 +111,8 @@ class SegmentStore {
 
   // Never blocks.
   SegmentUsage usage() const;
-  // All records with their size on disk, those written first before the others. The visitor must
-  // not call the store.
+  // All records with their size on disk, those written first before the others; not those that come
+  // or go meanwhile. The visitor must not call the store.
   void for_each(const std::function<void(const ObjectDigest&, std::uint64_t bytes)>& visitor) const;
 
  private:

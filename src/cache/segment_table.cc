@@ -4,13 +4,19 @@
 #include <cassert>
 #include <functional>
 #include <tuple>
+#include <utility>
+
+#include "base/little_endian.h"
 
 namespace millrace {
 namespace {
 
+// As a position it would be beyond what the buckets can name.
 constexpr std::uint32_t kNoSegmentPlace = UINT32_MAX;
-constexpr std::uint32_t kPlacesPerPiece = 4096;
 constexpr std::size_t kSegmentBucketsMin = 64;
+// In a large table nearly every look misses the processor's caches. Where it is known what comes
+// next, so many misses are waited for at a time.
+constexpr std::uint32_t kPrefetchedAhead = 16;
 
 }  // namespace
 
@@ -25,49 +31,73 @@ SegmentPlace segment_place(const SegmentEntry& entry, std::uint32_t slot) {
 
 SegmentTable::SegmentTable() : buckets_(kSegmentBucketsMin, kNoSegmentPlace) {}
 
-SegmentPlace& SegmentTable::at(std::uint32_t position) {
-  return pieces_[position / kPlacesPerPiece][position % kPlacesPerPiece];
-}
-const SegmentPlace& SegmentTable::at(std::uint32_t position) const {
-  return pieces_[position / kPlacesPerPiece][position % kPlacesPerPiece];
-}
-
-std::size_t SegmentTable::home_of(const ObjectDigest& digest) const {
-  return std::hash<ObjectDigest>{}(digest) & (buckets_.size() - 1);
+std::uint32_t SegmentTable::name_of(std::uint32_t position, const ObjectDigest& digest) const {
+  // Other bytes than those that choose the bucket.
+  const auto hint = load_little_endian<std::uint32_t>(digest.bytes.data() + 12);
+  return position | (hint & ~position_bits());
 }
 
 std::size_t SegmentTable::bucket_of(const ObjectDigest& digest) const {
+  const std::uint32_t hint = name_of(0, digest);
   std::size_t bucket = home_of(digest);
-  while (buckets_[bucket] != kNoSegmentPlace && at(buckets_[bucket]).digest != digest)
-    bucket = next(bucket);
+  for (; buckets_[bucket] != kNoSegmentPlace; bucket = next(bucket)) {
+    const bool may_be = (buckets_[bucket] & ~position_bits()) == hint;
+    if (may_be && at(named_by(bucket)).digest == digest) break;
+  }
   return bucket;
 }
 
 const SegmentPlace* SegmentTable::find(const ObjectDigest& digest) const {
-  const std::uint32_t position = buckets_[bucket_of(digest)];
-  return position == kNoSegmentPlace ? nullptr : &at(position);
+  const std::size_t bucket = bucket_of(digest);
+  return buckets_[bucket] == kNoSegmentPlace ? nullptr : &at(named_by(bucket));
 }
 
-void SegmentTable::insert(const SegmentPlace& place) {
+void SegmentTable::make_room() {
   if (std::size_t{size_} + 1 > buckets_.size() / 4 * 3) grow();
   if (size_ % kPlacesPerPiece == 0 && size_ / kPlacesPerPiece == pieces_.size()) {
     pieces_.push_back(std::make_unique<SegmentPlace[]>(kPlacesPerPiece));
   }
+}
+
+void SegmentTable::fill_bucket(std::size_t bucket, const SegmentPlace& place) {
+  buckets_[bucket] = name_of(size_, place.digest);
+  at(size_++) = place;
+}
+
+void SegmentTable::insert(const SegmentPlace& place) {
+  make_room();
   const std::size_t bucket = bucket_of(place.digest);
   assert(buckets_[bucket] == kNoSegmentPlace);
-  buckets_[bucket] = size_;
-  at(size_++) = place;
+  fill_bucket(bucket, place);
+}
+
+void SegmentTable::insert_or_replace(std::span<const SegmentPlace> places,
+                                     const Replaced& replaced) {
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    make_room();
+    if (i + kPrefetchedAhead < places.size()) {
+      __builtin_prefetch(&buckets_[home_of(places[i + kPrefetchedAhead].digest)]);
+    }
+    const std::size_t bucket = bucket_of(places[i].digest);
+    if (buckets_[bucket] == kNoSegmentPlace) {
+      fill_bucket(bucket, places[i]);
+    } else {
+      const SegmentPlace older = std::exchange(at(named_by(bucket)), places[i]);
+      replaced(older);
+    }
+  }
 }
 
 void SegmentTable::erase(const ObjectDigest& digest) {
   const std::size_t bucket = bucket_of(digest);
-  const std::uint32_t hole = buckets_[bucket];
-  assert(hole != kNoSegmentPlace);
+  assert(buckets_[bucket] != kNoSegmentPlace);
+  const std::uint32_t hole = named_by(bucket);
   empty_bucket(bucket);
   // The last place fills the hole.
   const std::uint32_t last = --size_;
   if (hole != last) {
-    buckets_[bucket_of(at(last).digest)] = hole;
+    const ObjectDigest& moved = at(last).digest;
+    buckets_[bucket_of(moved)] = name_of(hole, moved);
     at(hole) = at(last);
   }
   // One piece stays in hand, so that a change back and forth at its edge allocates nothing.
@@ -79,7 +109,7 @@ void SegmentTable::empty_bucket(std::size_t bucket) {
   const std::size_t mask = buckets_.size() - 1;
   std::size_t gap = bucket;
   for (std::size_t probe = next(gap); buckets_[probe] != kNoSegmentPlace; probe = next(probe)) {
-    const std::size_t home = home_of(at(buckets_[probe]).digest);
+    const std::size_t home = home_of(at(named_by(probe)).digest);
     if (((probe - home) & mask) >= ((probe - gap) & mask)) {
       buckets_[gap] = buckets_[probe];
       gap = probe;
@@ -91,10 +121,14 @@ void SegmentTable::empty_bucket(std::size_t bucket) {
 void SegmentTable::grow() {
   buckets_ = std::vector<std::uint32_t>(buckets_.size() * 2, kNoSegmentPlace);
   for (std::uint32_t position = 0; position < size_; ++position) {
-    std::size_t bucket = home_of(at(position).digest);
+    if (position + kPrefetchedAhead < size_) {
+      __builtin_prefetch(&buckets_[home_of(at(position + kPrefetchedAhead).digest)]);
+    }
+    const ObjectDigest& digest = at(position).digest;
+    std::size_t bucket = home_of(digest);
     while (buckets_[bucket] != kNoSegmentPlace)
       bucket = next(bucket);
-    buckets_[bucket] = position;
+    buckets_[bucket] = name_of(position, digest);
   }
 }
 

@@ -2,7 +2,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "cache/object_version.h"
@@ -34,6 +36,8 @@ SegmentPlace segment_place(const SegmentEntry& entry, std::uint32_t slot);
 //  1. Places lie densely, in pieces that never move: growing needs no second copy.
 //  2. Each place is named by exactly one bucket; buckets are a power of two and at most three
 //     quarters full. Digests are hashes already, so the bucket of a digest is its first bytes.
+//     The bits of a bucket that no position needs hold some of the digest: a search looks at
+//     hardly any place but the right one, for each costs a miss of the processor's caches.
 //  3. Between the bucket of a digest and the one that names it, none is empty.
 //
 // Thread-compatible.
@@ -46,6 +50,10 @@ class SegmentTable {
   const SegmentPlace* find(const ObjectDigest& digest) const;
   // The digest must not be there.
   void insert(const SegmentPlace& place);
+  // Inserts many at a time, for far less each. One whose digest is there already takes the place of
+  // the older one, which `replaced` is told; it must not call the table.
+  using Replaced = std::function<void(const SegmentPlace& older)>;
+  void insert_or_replace(std::span<const SegmentPlace> places, const Replaced& replaced);
   // The digest must be there.
   void erase(const ObjectDigest& digest);
   // All places in the order in which they were written: by segment and slot.
@@ -54,17 +62,35 @@ class SegmentTable {
   std::size_t memory_bytes() const;
 
  private:
-  SegmentPlace& at(std::uint32_t position);
-  const SegmentPlace& at(std::uint32_t position) const;
-  std::size_t home_of(const ObjectDigest& digest) const;
+  static constexpr std::uint32_t kPlacesPerPiece = 4096;
+
+  // Here, so that they are inlined: a start calls them millions of times.
+  SegmentPlace& at(std::uint32_t position) {
+    return pieces_[position / kPlacesPerPiece][position % kPlacesPerPiece];
+  }
+  const SegmentPlace& at(std::uint32_t position) const {
+    return pieces_[position / kPlacesPerPiece][position % kPlacesPerPiece];
+  }
+  std::size_t home_of(const ObjectDigest& digest) const {
+    return std::hash<ObjectDigest>{}(digest) & (buckets_.size() - 1);
+  }
+  // The bits that are positions, which are smaller than the number of buckets.
+  std::uint32_t position_bits() const { return static_cast<std::uint32_t>(buckets_.size() - 1); }
+  // What a bucket says that names a place.
+  std::uint32_t name_of(std::uint32_t position, const ObjectDigest& digest) const;
+  // The position that a bucket names.
+  std::uint32_t named_by(std::size_t bucket) const { return buckets_[bucket] & position_bits(); }
   std::size_t next(std::size_t bucket) const { return (bucket + 1) & (buckets_.size() - 1); }
   // The bucket that names the digest, or the empty one where it would go.
   std::size_t bucket_of(const ObjectDigest& digest) const;
+  // Makes room for one more, which may move the buckets.
+  void make_room();
+  void fill_bucket(std::size_t bucket, const SegmentPlace& place);
   void empty_bucket(std::size_t bucket);
   void grow();
 
   std::vector<std::unique_ptr<SegmentPlace[]>> pieces_;
-  std::vector<std::uint32_t> buckets_;  // Positions of places.
+  std::vector<std::uint32_t> buckets_;
   std::uint32_t size_ = 0;
 };
 

@@ -48,7 +48,7 @@ std::string difference_text(const ManifestDifference& difference) {
   if (!difference.before) return side_text(*difference.after);
   if (!difference.after) return side_text(*difference.before);
   const std::string before = side_text(*difference.before);
-  const std::string after = side_text(*difference.after);
+  std::string after = side_text(*difference.after);
   if (before != after) return fmt::format("{} -> {}", before, after);
   if (difference.before->mode() != difference.after->mode() &&
       difference.before->hash() == difference.after->hash()) {

@@ -1,10 +1,10 @@
 #include "dataset/registry_document.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <map>
-#include <set>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -207,15 +207,15 @@ std::string yaml_quoted(std::string_view text) {
 std::string plain_or_quoted(std::string_view text) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:";
-  static const std::set<std::string, std::less<>> kWords = {"null", "true", "false", "yes", "no",
-                                                            "on",   "off",  "y",     "n"};
+  constexpr std::array<std::string_view, 9> kWords = {"null", "true", "false", "yes", "no",
+                                                      "on",   "off",  "y",     "n"};
   std::string lower(text);
   std::ranges::transform(lower, lower.begin(), [](char c) {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   });
   const bool letter_first = !lower.empty() && lower.front() >= 'a' && lower.front() <= 'z';
   const bool plain = letter_first && text.find_first_not_of(kPlain) == std::string_view::npos &&
-                     !text.ends_with(':') && !kWords.contains(lower);
+                     !text.ends_with(':') && std::ranges::find(kWords, lower) == kWords.end();
   return plain ? std::string(text) : yaml_quoted(text);
 }
 

@@ -28,7 +28,7 @@ class Verification {
 
   Status look_at(const RequestContext& context, VersionWindow& window, const VersionItem& item) {
     ++files_;
-    const Status status = compare(context, window, item);
+    Status status = compare(context, window, item);
     if (status.ok()) return {};
     if (!is_finding(status.code())) return status;
     ++problems_;

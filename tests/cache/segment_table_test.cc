@@ -2,6 +2,7 @@
 
 #include <map>
 #include <random>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -62,6 +63,50 @@ TEST(SegmentTable, IsAMap) {
   for (std::uint64_t seed = 0; seed < 5; ++seed) {
     run_segment_table_model(seed, true);
     run_segment_table_model(seed, false);
+  }
+}
+
+// As a start does it: whole segments, in which some of the digests come again.
+void run_segment_table_bulk_model(std::uint64_t seed, bool crowded) {
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  std::vector<ObjectDigest> digests(crowded ? 200 : 9000);
+  for (std::size_t n = 0; n < digests.size(); ++n) {
+    digests[n] = crowded ? crowded_digest(n) : spread_digest(random);
+  }
+  SegmentTable table;
+  std::map<ObjectDigest, SegmentPlace> model;
+  for (std::uint32_t segment = 0; segment < 60; ++segment) {
+    std::vector<SegmentPlace> places;
+    std::vector<SegmentPlace> expected;
+    for (std::uint32_t slot = 0; slot < random() % 200; ++slot) {
+      const SegmentPlace place{digests[random() % digests.size()], segment, slot * 2, slot, 2, 3};
+      places.push_back(place);
+      const auto [known, is_new] = model.try_emplace(place.digest, place);
+      if (!is_new) expected.push_back(std::exchange(known->second, place));
+    }
+    std::vector<SegmentPlace> replaced;
+    table.insert_or_replace(places, [&](const SegmentPlace& older) { replaced.push_back(older); });
+    ASSERT_EQ(replaced, expected);
+    ASSERT_EQ(table.size(), model.size());
+    if (model.empty()) continue;
+    const ObjectDigest gone = model.begin()->first;
+    table.erase(gone);
+    model.erase(gone);
+  }
+  for (const ObjectDigest& digest : digests) {
+    const SegmentPlace* found = table.find(digest);
+    ASSERT_EQ(found != nullptr, model.contains(digest));
+    if (found != nullptr) {
+      ASSERT_EQ(*found, model.at(digest));
+    }
+  }
+}
+
+TEST(SegmentTable, TakesManyAtATime) {
+  for (std::uint64_t seed = 0; seed < 5; ++seed) {
+    run_segment_table_bulk_model(seed, true);
+    run_segment_table_bulk_model(seed, false);
   }
 }
 
