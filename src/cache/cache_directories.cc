@@ -76,7 +76,7 @@ void CacheDirectories::enforce_limit(CacheDirectory& directory) {
   directory.leases().expire();
   std::vector<CacheSpace::Block> in_use;
   CacheSpace& space = directory.space();
-  while (space.used_bytes() > space.limit_bytes() && in_use.size() < kBusyVictimsMax) {
+  while (space.is_over_limit() && in_use.size() < kBusyVictimsMax) {
     const std::optional<CacheSpace::Block> victim = space.pop_victim();
     if (victim) {
       if (free_block(directory, *victim)) {
@@ -99,25 +99,31 @@ void CacheDirectories::enforce_limit(CacheDirectory& directory) {
 }
 
 bool CacheDirectories::free_block(CacheDirectory& directory, const CacheSpace::Block& block) {
+  if (&of(block.digest) != &directory) return free_unused(directory, block);
   for (;;) {
     if (const std::shared_ptr<CachedObject> object = objects_.find(block.digest)) {
       return free_active(directory, *object, block.block);
     }
-    Status status;
-    const bool was_absent = objects_.if_absent(block.digest, [&] {
-      status = directory.free_block(block.digest, block.block);
-      // Before anybody can fill the block anew.
-      if (status.ok()) directory.space().remove(block.digest, block.block);
-    });
-    if (!was_absent) continue;
-    if (!status.ok()) directory.note_write_failure(status);
-    return status.ok();
+    bool freed = false;
+    if (objects_.if_absent(block.digest, [&] { freed = free_unused(directory, block); })) {
+      return freed;
+    }
   }
+}
+
+bool CacheDirectories::free_unused(CacheDirectory& directory, const CacheSpace::Block& block) {
+  const Status status = directory.free_block(block.digest, block.block);
+  if (!status.ok()) {
+    directory.note_write_failure(status);
+    return false;
+  }
+  directory.space().remove(block.digest, block.block);
+  return true;
 }
 
 bool CacheDirectories::free_active(CacheDirectory& directory, CachedObject& object,
                                    std::uint32_t block) {
-  if (!load_now(directory, object)) return false;
+  if (!load_now(directory, object, [] {})) return false;
   if (object.goes_whole()) return remove_whole(directory, object).ok();
   const std::uint32_t first = block * kBlockUnits;
   const UnitRange units{first, std::min(kBlockUnits, object.units() - first)};
@@ -142,9 +148,8 @@ bool CacheDirectories::free_active(CacheDirectory& directory, CachedObject& obje
   return true;
 }
 
-bool CacheDirectories::load_now(CacheDirectory& directory, CachedObject& object) {
-  Task nothing = [] {};
-  switch (object.begin_load(nothing)) {
+bool CacheDirectories::load_now(CacheDirectory& directory, CachedObject& object, Task when_loaded) {
+  switch (object.begin_load(when_loaded)) {
     case CachedObject::Load::kDone:
       return true;
     case CachedObject::Load::kRunning:
@@ -172,9 +177,31 @@ Status CacheDirectories::remove_whole(CacheDirectory& directory, CachedObject& o
   return status;
 }
 
-void CacheDirectories::remove_orphan(CacheDirectory& directory, const ObjectDigest& digest) {
-  // What is being made is in use.
-  objects_.if_absent(digest, [&] { directory.remove_orphan(digest); });
+Status CacheDirectories::count_all(CacheDirectory& directory, const std::function<bool()>& stop,
+                                   const std::shared_ptr<const void>& until_counted) {
+  return directory.for_each_object([&](const ObjectDigest& digest, CacheDirectory::OnDisk on_disk) {
+    if (on_disk == CacheDirectory::OnDisk::kWithoutMap) {
+      // What is being made is in use.
+      objects_.if_absent(digest, [&] { directory.remove_orphan(digest); });
+    } else {
+      count(directory, digest, until_counted);
+    }
+    return !stop();
+  });
+}
+
+// Who uses an object books what he finds when he loads it, and what he writes after that: counted
+// from the disk as well, it would count twice.
+void CacheDirectories::count(CacheDirectory& directory, const ObjectDigest& digest,
+                             const std::shared_ptr<const void>& until_counted) {
+  if (&of(digest) != &directory) return directory.count(digest);
+  for (;;) {
+    if (const std::shared_ptr<CachedObject> object = objects_.find(digest)) {
+      load_now(directory, *object, [until_counted] {});
+      return;
+    }
+    if (objects_.if_absent(digest, [&] { directory.count(digest); })) return;
+  }
 }
 
 void CacheDirectories::discard(CacheDirectory& directory, const ObjectDigest& digest,

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -16,8 +17,8 @@ namespace millrace {
 // All directories of the cache, and making room in them.
 //
 // An object lives in the one directory that its digest picks, weighted by quota (rendezvous
-// hashing): a directory that is added or removed moves only its share. All methods are safe from
-// any thread.
+// hashing): a directory that is added or removed moves only its share. What lies in another one
+// since then is used by nobody, and goes as it is evicted. All methods are safe from any thread.
 class CacheDirectories {
  public:
   CacheDirectories(std::vector<std::unique_ptr<CacheDirectory>> directories, ObjectTable& objects,
@@ -39,8 +40,11 @@ class CacheDirectories {
   // Takes units out of use whose bytes are wrong; a small object goes whole. False when they were
   // freed already.
   bool distrust(CachedObject& object, UnitRange units);
-  // Removes data without a map, unless somebody makes the object just now.
-  void remove_orphan(CacheDirectory& directory, const ObjectDigest& digest);
+  // Enters all that is on the disk into the books, and removes data without a map. Reads may go on
+  // meanwhile: what somebody loads just then is in the books when he is done, and `until_counted`
+  // is kept until then.
+  Status count_all(CacheDirectory& directory, const std::function<bool()>& stop,
+                   const std::shared_ptr<const void>& until_counted);
   // Takes an object off the disk.
   Status drop(const ObjectVersion& version);
 
@@ -49,10 +53,14 @@ class CacheDirectories {
 
  private:
   Status remove_whole(CacheDirectory& directory, CachedObject& object);
+  // Frees a block of an object that nobody uses, or that lives in another directory by now.
+  static bool free_unused(CacheDirectory& directory, const CacheSpace::Block& block);
   bool free_active(CacheDirectory& directory, CachedObject& object, std::uint32_t block);
   // An object that was asked for but not loaded does not know yet what it has on the disk. False
-  // when somebody else loads it just now.
-  bool load_now(CacheDirectory& directory, CachedObject& object);
+  // when somebody else loads it just now; `when_loaded` runs then.
+  bool load_now(CacheDirectory& directory, CachedObject& object, Task when_loaded);
+  void count(CacheDirectory& directory, const ObjectDigest& digest,
+             const std::shared_ptr<const void>& until_counted);
   void count_fill(std::uint64_t bytes);
   void publish_gauges();
 

@@ -83,16 +83,8 @@ Status check_format(Disk& disk, const std::string& path, const SectorCipher* cip
                       file_path, kFormatLine.substr(0, kFormatLine.size() - 1))};
 }
 
-// Whose data this is, when it has no map among the entries, which are in ascending order.
-std::optional<ObjectDigest> orphan(const DirectoryEntry& entry,
-                                   const std::vector<DirectoryEntry>& entries) {
-  constexpr std::string_view kData = ".data";
-  if (!entry.name.ends_with(kData)) return std::nullopt;
-  const std::string stem = entry.name.substr(0, entry.name.size() - kData.size());
-  if (std::ranges::binary_search(entries, stem + ".map", {}, &DirectoryEntry::name)) {
-    return std::nullopt;
-  }
-  const Result<std::vector<std::byte>> bytes = from_hex(stem);
+std::optional<ObjectDigest> digest_of(std::string_view name) {
+  const Result<std::vector<std::byte>> bytes = from_hex(name);
   ObjectDigest digest;
   if (!bytes || bytes->size() != digest.bytes.size()) return std::nullopt;
   std::ranges::copy(*bytes, digest.bytes.begin());
@@ -319,35 +311,52 @@ void CacheDirectory::note_found(const ObjectVersion& version,
   }
 }
 
-Status CacheDirectory::scan(const std::function<bool()>& stop, const Orphaned& orphaned) {
-  segments_->for_each([this](const ObjectDigest& digest, std::uint64_t bytes) {
-    space_.found(digest, 0, static_cast<std::uint32_t>(bytes));
-  });
+void CacheDirectory::count(const ObjectDigest& digest) {
+  if (const std::optional<std::uint64_t> bytes = segments_->find(digest)) {
+    space_.found(digest, 0, static_cast<std::uint32_t>(*bytes));
+    return;
+  }
+  const std::string where = stem(digest);
+  const Result<ObjectVersion> version = read_object_map_version(disk_, where);
+  if (!version || version->digest() != digest) return;  // Reported when it is asked for.
+  const Result<std::unique_ptr<ObjectFile>> file = ObjectFile::open(disk_, where, *version);
+  if (!file) return;
+  if (const Result<UnitRecords> records = (*file)->read_records()) {
+    note_found(*version, records->recorded);
+  }
+}
+
+Status CacheDirectory::for_each_object(const Visitor& visitor) {
+  bool go_on = segments_->for_each(
+      [&](const ObjectDigest& digest) { return visitor(digest, OnDisk::kWhole); });
   // One directory that cannot be read does not keep the others out of the books.
   Status status;
-  for (unsigned fan = 0; fan < kFans && !stop(); ++fan)
-    status = first_failure(std::move(status), scan_fan(fan, orphaned));
-  counted_ = true;
+  for (unsigned fan = 0; fan < kFans && go_on; ++fan) {
+    const Result<std::vector<DirectoryEntry>> entries = disk_.list(fan_path(path(), fan));
+    if (!entries) {
+      status = first_failure(std::move(status), entries.error());
+    } else {
+      go_on = visit_fan(*entries, visitor);
+    }
+  }
   return status;
 }
 
-Status CacheDirectory::scan_fan(unsigned fan, const Orphaned& orphaned) {
-  const std::string directory = fan_path(path(), fan);
-  MR_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, disk_.list(directory));
+bool CacheDirectory::visit_fan(const std::vector<DirectoryEntry>& entries, const Visitor& visitor) {
+  constexpr std::string_view kData = ".data";
   for (const DirectoryEntry& entry : entries) {
-    if (const std::optional<ObjectDigest> digest = orphan(entry, entries)) orphaned(*digest);
-    if (!entry.name.ends_with(".map")) continue;
-    const std::string where = directory + "/" + entry.name.substr(0, entry.name.size() - 4);
-    const Result<ObjectVersion> version = read_object_map_version(disk_, where);
-    if (!version || stem(version->digest()) != where) continue;  // Reported when it is asked for.
-    Result<std::unique_ptr<ObjectFile>> file = ObjectFile::open(disk_, where, *version);
-    if (!file) continue;
-    if (const Result<UnitRecords> records = (*file)->read_records()) {
-      note_found(*version, records->recorded);
-    }
+    if (!entry.name.ends_with(kData)) continue;
+    const std::string name = entry.name.substr(0, entry.name.size() - kData.size());
+    const std::optional<ObjectDigest> digest = digest_of(name);
+    if (!digest) continue;
+    const bool has_map =
+        std::ranges::binary_search(entries, name + ".map", {}, &DirectoryEntry::name);
+    if (!visitor(*digest, has_map ? OnDisk::kWhole : OnDisk::kWithoutMap)) return false;
   }
-  return {};
+  return true;
 }
+
+void CacheDirectory::all_counted() { counted_ = true; }
 
 bool CacheDirectory::may_write() const { return clock_.now() >= no_writes_before_.load(); }
 

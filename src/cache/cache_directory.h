@@ -77,10 +77,18 @@ class CacheDirectory {
   // Opens the data file of a large object for reading, to be handed out.
   Result<std::unique_ptr<DiskFile>> open_for_reading(const ObjectDigest& digest);
 
-  // Enters all that is on the disk into the books. Reads may go on meanwhile. `orphaned` is told of
-  // data without a map: a kill has left it, or the object is being made just now.
-  using Orphaned = std::function<void(const ObjectDigest&)>;
-  Status scan(const std::function<bool()>& stop, const Orphaned& orphaned);
+  // All objects on the disk, the small ones first and of these the oldest first; not those that
+  // come or go meanwhile. The visitor returns false to end it, and may call the directory.
+  enum class OnDisk : std::uint8_t {
+    kWhole,
+    kWithoutMap,  // A kill has left data, or the object is being made just now.
+  };
+  using Visitor = std::function<bool(const ObjectDigest&, OnDisk)>;
+  Status for_each_object(const Visitor& visitor);
+  // Enters an object that nobody uses into the books.
+  void count(const ObjectDigest& digest);
+  // All that was there at the start is in the books.
+  void all_counted();
   // Removes data without a map, of an object that nobody uses.
   void remove_orphan(const ObjectDigest& digest);
 
@@ -102,7 +110,7 @@ class CacheDirectory {
                                           const ObjectVersion& version);
   Loaded load_large(const ObjectVersion& version);
   Loaded load_small(const ObjectVersion& version);
-  Status scan_fan(unsigned fan, const Orphaned& orphaned);
+  static bool visit_fan(const std::vector<DirectoryEntry>& entries, const Visitor& visitor);
   void note_found(const ObjectVersion& version, const std::vector<std::uint32_t>& recorded);
   void report_damage(std::string_view what, std::string_view where, std::uint64_t count);
 

@@ -9,47 +9,60 @@ namespace millrace {
 
 // ---- Names
 
+// What the index of numbers asks.
+struct CacheSpace::DigestHash {
+  const std::deque<Resident>& residents;
+
+  std::uint64_t operator()(std::uint32_t number) const {
+    return std::hash<ObjectDigest>{}(residents[number].digest);
+  }
+};
+
 std::optional<BlockId> CacheSpace::find(const ObjectDigest& digest, std::uint32_t block) const {
-  const auto number = numbers_.find(digest);
-  if (number == numbers_.end()) return std::nullopt;
-  return BlockId{number->second, block};
+  const std::deque<Resident>& residents = residents_;
+  const std::uint32_t number =
+      numbers_.find(std::hash<ObjectDigest>{}(digest),
+                    [&](std::uint32_t any) { return residents[any].digest == digest; });
+  if (number == SlotIndex::kNone) return std::nullopt;
+  return BlockId{number, block};
 }
 
 BlockId CacheSpace::name(const ObjectDigest& digest, std::uint32_t block) {
-  const auto [number, is_new] = numbers_.try_emplace(digest, 0);
-  if (is_new) {
-    if (free_numbers_.empty()) {
-      number->second = static_cast<std::uint32_t>(residents_.size());
-      residents_.emplace_back();
-    } else {
-      number->second = free_numbers_.back();
-      free_numbers_.pop_back();
-    }
-    residents_[number->second] = Resident{.digest = digest, .block_bytes = {}, .references = 0};
+  if (const std::optional<BlockId> known = find(digest, block)) return *known;
+  std::uint32_t number = 0;
+  if (free_numbers_.empty()) {
+    number = static_cast<std::uint32_t>(residents_.size());
+    residents_.emplace_back();
+  } else {
+    number = free_numbers_.back();
+    free_numbers_.pop_back();
   }
-  return {number->second, block};
+  residents_[number].digest = digest;
+  numbers_.add(number, DigestHash{residents_});
+  return {number, block};
 }
 
-std::uint32_t& CacheSpace::bytes_of(BlockId id) {
-  std::vector<std::uint32_t>& bytes = residents_[id.object].block_bytes;
-  if (bytes.size() <= id.block) bytes.resize(id.block + 1);
-  return bytes[id.block];
+std::uint32_t CacheSpace::bytes_of(BlockId id) const {
+  const auto leaving = leaving_.find(id);
+  return leaving == leaving_.end() ? eviction_.bytes_of(id) : leaving->second;
 }
 
 void CacheSpace::drop_reference(BlockId id) {
   Resident& resident = residents_[id.object];
   assert(resident.references > 0);
   if (--resident.references > 0) return;
-  numbers_.erase(resident.digest);
+  numbers_.remove(id.object, DigestHash{residents_});
   resident = Resident{};
   free_numbers_.push_back(id.object);
 }
 
 void CacheSpace::set_bytes(BlockId id, std::uint32_t bytes) {
-  std::uint32_t& known = bytes_of(id);
-  if (known == 0 && bytes > 0) ++residents_[id.object].references;
+  const std::uint32_t known = bytes_of(id);
+  Resident& resident = residents_[id.object];
+  if (known == 0 && bytes > 0) ++resident.references;
+  resident.blocks = std::max(resident.blocks, id.block + 1);
   used_bytes_ = used_bytes_ - known + bytes;
-  known = bytes;
+  leaving_.erase(id);
   const bool is_new = !eviction_.contains(id);
   eviction_.insert(id, bytes);
   if (is_new && holds_.contains(id)) eviction_.hold(id);
@@ -94,15 +107,18 @@ void CacheSpace::touch(const ObjectDigest& digest, std::uint32_t block) {
 
 std::optional<CacheSpace::Block> CacheSpace::pop_victim() {
   MutexLock lock(mutex_);
+  const std::uint64_t bytes_before = eviction_.bytes();
   const std::optional<BlockId> id = eviction_.pop_victim();
   if (!id) return std::nullopt;
-  return Block{residents_[id->object].digest, id->block, bytes_of(*id)};
+  const auto bytes = static_cast<std::uint32_t>(bytes_before - eviction_.bytes());
+  leaving_.emplace(*id, bytes);
+  return Block{residents_[id->object].digest, id->block, bytes};
 }
 
 void CacheSpace::keep(const Block& block) {
   MutexLock lock(mutex_);
   const std::optional<BlockId> id = find(block.digest, block.block);
-  if (id && bytes_of(*id) > 0) set_bytes(*id, bytes_of(*id));
+  if (id && leaving_.contains(*id)) set_bytes(*id, leaving_.at(*id));
 }
 
 void CacheSpace::remove(const ObjectDigest& digest, std::uint32_t block) {
@@ -126,7 +142,7 @@ void CacheSpace::remove_object(const ObjectDigest& digest, std::uint64_t unlinke
   unlinked_bytes_ += static_cast<std::int64_t>(unlinked_bytes);
   const std::optional<BlockId> id = find(digest, 0);
   if (!id) return;
-  const auto blocks = static_cast<std::uint32_t>(residents_[id->object].block_bytes.size());
+  const std::uint32_t blocks = residents_[id->object].blocks;
   // The last one may give the number away, and then it is another object's.
   for (std::uint32_t block = 0; block < blocks && find(digest, block) == BlockId{id->object, block};
        ++block) {
@@ -135,10 +151,10 @@ void CacheSpace::remove_object(const ObjectDigest& digest, std::uint64_t unlinke
 }
 
 void CacheSpace::remove(BlockId id) {
-  std::uint32_t& bytes = bytes_of(id);
+  const std::uint32_t bytes = bytes_of(id);
   if (bytes == 0) return;
   used_bytes_ -= bytes;
-  bytes = 0;
+  leaving_.erase(id);
   eviction_.erase(id);
   drop_reference(id);
 }
@@ -244,8 +260,9 @@ std::vector<ObjectDigest> CacheSpace::digests() const {
   MutexLock lock(mutex_);
   std::vector<ObjectDigest> digests;
   digests.reserve(numbers_.size());
-  for (const auto& [digest, number] : numbers_)
-    digests.push_back(digest);
+  for (const Resident& resident : residents_) {
+    if (resident.references > 0) digests.push_back(resident.digest);
+  }
   return digests;
 }
 
@@ -257,6 +274,11 @@ void CacheSpace::set_limit(std::uint64_t bytes) {
 std::uint64_t CacheSpace::limit_bytes() const {
   MutexLock lock(mutex_);
   return limit_bytes_;
+}
+
+bool CacheSpace::is_over_limit() const {
+  MutexLock lock(mutex_);
+  return occupied_bytes() + reserved_bytes_ > limit_bytes_;
 }
 
 std::uint64_t CacheSpace::occupied_bytes() const {

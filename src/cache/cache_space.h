@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <span>
@@ -11,6 +12,7 @@
 #include "base/status.h"
 #include "cache/eviction.h"
 #include "cache/object_version.h"
+#include "cache/slot_index.h"
 
 namespace millrace {
 
@@ -80,24 +82,29 @@ class CacheSpace {
 
   void set_limit(std::uint64_t bytes);
   std::uint64_t limit_bytes() const;
+  // What is used and what is about to be are more than the limit, because that sank, or more was
+  // found.
+  bool is_over_limit() const;
   // With what is unlinked and not free yet.
   std::uint64_t used_bytes() const;
   std::uint64_t held_bytes() const;
 
  private:
+  // There may be millions: with its block in the eviction a small object takes some 70 bytes.
   struct Resident {
     ObjectDigest digest;
-    std::vector<std::uint32_t> block_bytes;  // What each block has on the disk.
+    std::uint32_t blocks = 0;  // No block from this one on has bytes.
     // Blocks with bytes, blocks with holds, and plans. 0: the number is free.
     std::uint32_t references = 0;
   };
+  struct DigestHash;
 
   // Nothing when the block has no bytes and no holds.
   std::optional<BlockId> find(const ObjectDigest& digest, std::uint32_t block) const
       MR_REQUIRES(mutex_);
   BlockId name(const ObjectDigest& digest, std::uint32_t block) MR_REQUIRES(mutex_);
   std::uint64_t occupied_bytes() const MR_REQUIRES(mutex_);
-  std::uint32_t& bytes_of(BlockId id) MR_REQUIRES(mutex_);
+  std::uint32_t bytes_of(BlockId id) const MR_REQUIRES(mutex_);
   void set_bytes(BlockId id, std::uint32_t bytes) MR_REQUIRES(mutex_);
   ReadPlanStretch stretch_of(std::span<const PlannedUse> uses, std::vector<std::uint32_t>& numbers);
   void drop_numbers(const std::vector<std::uint32_t>& numbers) MR_REQUIRES(mutex_);
@@ -109,9 +116,11 @@ class CacheSpace {
   std::uint64_t used_bytes_ MR_GUARDED_BY(mutex_) = 0;
   std::uint64_t reserved_bytes_ MR_GUARDED_BY(mutex_) = 0;
   std::int64_t unlinked_bytes_ MR_GUARDED_BY(mutex_) = 0;
-  std::vector<Resident> residents_ MR_GUARDED_BY(mutex_);
+  std::deque<Resident> residents_ MR_GUARDED_BY(mutex_);  // By number.
   std::vector<std::uint32_t> free_numbers_ MR_GUARDED_BY(mutex_);
-  std::unordered_map<ObjectDigest, std::uint32_t> numbers_ MR_GUARDED_BY(mutex_);
+  SlotIndex numbers_ MR_GUARDED_BY(mutex_);  // By digest.
+  // Victims that are being freed, and their bytes. They are not in the eviction.
+  std::unordered_map<BlockId, std::uint32_t> leaving_ MR_GUARDED_BY(mutex_);
   std::unordered_map<BlockId, std::uint32_t> holds_ MR_GUARDED_BY(mutex_);
   // The objects that each plan refers to.
   std::map<PlanId, std::vector<std::uint32_t>> plan_numbers_ MR_GUARDED_BY(mutex_);

@@ -45,14 +45,11 @@ void CachedObject::loaded(std::unique_ptr<StoredObject> stored,
   {
     MutexLock lock(mutex_);
     assert(load_state_ == LoadState::kLoading);
-    // Of an object that is being removed nothing counts: its space may be freed at any moment.
-    if (!removed_) {
-      for (const std::uint32_t unit : recorded)
-        on_disk_.set({unit, 1});
-      stored_.store(stored.get(), std::memory_order_release);
-      stored_owner_ = std::move(stored);
-      handed_out_ |= handed_out;
-    }
+    for (const std::uint32_t unit : recorded)
+      on_disk_.set({unit, 1});
+    stored_.store(stored.get(), std::memory_order_release);
+    stored_owner_ = std::move(stored);
+    handed_out_ |= handed_out;
     load_state_ = LoadState::kLoaded;
     waiting.swap(waiting_for_load_);
   }
@@ -115,6 +112,7 @@ CachedObject::Needs CachedObject::prepare(ByteRange read, std::uint32_t fetch_un
   add_flights(units, fetch_units_max, Urgency::kDemanded, needs.new_ones);
   for (const std::shared_ptr<Flight>& flight : flights_) {
     if (!overlap(flight->units, units)) continue;
+    flight->is_passed |= flight->units.end() <= units.end();
     if (std::exchange(flight->urgency, Urgency::kDemanded) == Urgency::kSpeculative) {
       needs.promoted.push_back(flight->ticket);
     }
@@ -253,6 +251,8 @@ void CachedObject::retire(const std::shared_ptr<Flight>& flight, bool written) {
       on_disk_.set(flight->units);
       ready_units_.fetch_add(ready_.set(flight->units), std::memory_order_relaxed);
     }
+    // What nobody comes for would take the room of what somebody does.
+    if (flight->is_passed) erase_fresh(flight->units);
     ended = remove(*flight);
   }
   for (Task& task : ended)
@@ -274,6 +274,10 @@ void CachedObject::add_fresh(FreshPiece piece) {
 
 void CachedObject::drop_fresh(UnitRange units) {
   MutexLock lock(mutex_);
+  erase_fresh(units);
+}
+
+void CachedObject::erase_fresh(UnitRange units) {
   std::erase_if(fresh_, [&](const FreshPiece& piece) { return piece.units == units; });
   fresh_pieces_.store(fresh_.size(), std::memory_order_relaxed);
 }
@@ -363,12 +367,16 @@ std::optional<std::uint64_t> CachedObject::begin_removal() {
     return std::nullopt;
   }
   removed_ = true;
+  // Its space may be freed at any moment: nobody looks for it on the disk any more.
+  load_state_ = LoadState::kLoaded;
   const UnitRange all{0, units_};
   ready_.clear(all);
   ready_units_.store(0, std::memory_order_relaxed);
-  const std::uint64_t bytes = on_disk_.clear(all) * kUnitBytes;
+  const std::uint64_t padding =
+      units_ > 0 && on_disk_.test(units_ - 1) ? units_ * kUnitBytes - version_.size() : 0;
+  const std::uint64_t bytes = on_disk_.clear(all) * kUnitBytes - padding;
   generation_.fetch_add(1, std::memory_order_acq_rel);
-  if (holders_ > 0) unlinked_bytes_ = std::min(bytes, version_.size());
+  if (holders_ > 0) unlinked_bytes_ = bytes;
   return unlinked_bytes_;
 }
 

@@ -99,7 +99,8 @@ class CachedObject {
   Result<StoredObject*> create(const std::function<Result<std::unique_ptr<StoredObject>>()>& make);
   // Whether a landed flight may be written: not while its blocks are being freed.
   bool may_write(const Flight& flight);
-  // The flight ends; `written`: its units are on the disk now.
+  // The flight ends; `written`: its units are on the disk now. They stay in memory only for a
+  // reader who is still to come.
   void retire(const std::shared_ptr<Flight>& flight, bool written);
 
   // ---- Bytes that are in memory as well as on the disk.
@@ -147,6 +148,7 @@ class CachedObject {
   void add_flights_ahead(ByteRange read, std::uint32_t fetch_units_max,
                          std::vector<std::shared_ptr<Flight>>& into) MR_REQUIRES(mutex_);
   [[nodiscard]] std::vector<Task> remove(Flight& flight) MR_REQUIRES(mutex_);
+  void erase_fresh(UnitRange units) MR_REQUIRES(mutex_);
 
   // Constant after construction.
   const ObjectVersion version_;

@@ -84,19 +84,28 @@ DiskBlockCache::~DiskBlockCache() {
 }
 
 void DiskBlockCache::start_scan() {
-  environment_.disk_executor.resume([this, pass = scan_.enter()] {
+  environment_.disk_executor.resume([this, pass = scan_.enter()]() mutable {
+    // Whoever loads an object just now keeps it, so the last of them ends the scan.
+    const std::shared_ptr<const void> end(
+        this, [this, inside = std::move(pass)](const void*) { end_scan(); });
     for (const auto& directory : directories_.all()) {
-      const Status status = directory->scan(
-          [this] { return closing_.load(); },
-          [&](const ObjectDigest& digest) { directories_.remove_orphan(*directory, digest); });
+      const Status status =
+          directories_.count_all(*directory, [this] { return closing_.load(); }, end);
       if (!status.ok()) {
         log_error("cannot count what the cache holds", {{"error", status.to_string()}});
       }
-      // What was filled meanwhile may be too much beside it.
-      if (!closing_) directories_.enforce_limit(*directory);
     }
-    scanned_ = true;
   });
+}
+
+void DiskBlockCache::end_scan() {
+  if (closing_) return;
+  for (const auto& directory : directories_.all()) {
+    directory->all_counted();
+    // What was filled meanwhile may be too much beside what was found.
+    directories_.enforce_limit(*directory);
+  }
+  scanned_ = true;
 }
 
 void DiskBlockCache::wait_for_scan() { scan_.close(); }

@@ -90,6 +90,7 @@ class DiskBlockCache final : public BlockCache {
   Status fetch(const RequestContext& context, const std::shared_ptr<CachedObject>& object,
                UnitRange units);
   void start_scan();
+  void end_scan();
 
   const BlockCacheEnvironment environment_;
   Counter& hits_;

@@ -229,6 +229,11 @@ bool Eviction::withdraw(PlanId plan) {
   return plans_.withdraw(plan);
 }
 
+std::uint32_t Eviction::bytes_of(BlockId block) const {
+  const EntrySlot slot = table_.find(block);
+  return slot == kNoEntry ? 0 : table_[slot].bytes;
+}
+
 std::size_t Eviction::memory_bytes() const {
   return table_.memory_bytes() + unplanned_.memory_bytes() + planned_.memory_bytes();
 }

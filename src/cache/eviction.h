@@ -80,6 +80,8 @@ class Eviction {
   const ReadPlans& plans() const { return plans_; }
 
   bool contains(BlockId block) const { return table_.find(block) != kNoEntry; }
+  // What insert() said of the block; 0 when it is not here.
+  std::uint32_t bytes_of(BlockId block) const;
   std::size_t entries() const { return table_.size(); }
   std::uint64_t bytes() const { return evictable_bytes() + held_bytes_; }
   std::uint64_t held_bytes() const { return held_bytes_; }

@@ -6,12 +6,13 @@
 #include <vector>
 
 #include "cache/eviction_block.h"
+#include "cache/slot_index.h"
 
 namespace millrace {
 
 // Where a block's entry is in a BlockTable.
-using EntrySlot = std::uint32_t;
-inline constexpr EntrySlot kNoEntry = UINT32_MAX;
+using EntrySlot = SlotIndex::Slot;
+inline constexpr EntrySlot kNoEntry = SlotIndex::kNone;
 
 // Which order decides about a block.
 enum class BlockPlace : std::uint8_t {
@@ -40,9 +41,7 @@ static_assert(sizeof(BlockEntry) == 28);
 //
 // Invariants:
 //  1. Entries live in chunks that never move, so growing copies nothing but the index.
-//  2. The index is an open-addressing table with a power of two of places, at most 3/4 full. An
-//     entry is found by walking from its hash's place to the first free one.
-//  3. Free entries are chained through `next`, from free_ on.
+//  2. Free entries are chained through `next`, from free_ on; the others are in the index.
 class BlockTable {
  public:
   // kNoEntry when it is not there.
@@ -57,21 +56,18 @@ class BlockTable {
   const BlockEntry& operator[](EntrySlot slot) const {
     return chunks_[slot / kChunkEntries][slot % kChunkEntries];
   }
-  std::size_t size() const { return size_; }
+  std::size_t size() const { return index_.size(); }
   std::size_t memory_bytes() const;
 
  private:
   static constexpr std::size_t kChunkEntries = 4096;
 
-  std::size_t home(BlockId block) const { return block_hash(block) & (index_.size() - 1); }
   EntrySlot take_free_entry();
-  void enter(EntrySlot slot);
-  void grow_index();
+  std::uint64_t hash_of(EntrySlot slot) const { return block_hash((*this)[slot].block); }
 
   std::vector<std::unique_ptr<BlockEntry[]>> chunks_;
-  std::vector<EntrySlot> index_;
+  SlotIndex index_;
   EntrySlot free_ = kNoEntry;
-  std::size_t size_ = 0;
 };
 
 }  // namespace millrace

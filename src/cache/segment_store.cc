@@ -288,26 +288,18 @@ SegmentUsage SegmentStore::usage() const {
           .damaged = damaged_.load()};
 }
 
-void SegmentStore::for_each(
-    const std::function<void(const ObjectDigest&, std::uint64_t bytes)>& visitor) const {
-  // Readers wait for the lock, and a visit of millions takes seconds: it is given up now and then.
-  constexpr std::size_t kVisitsPerLock = 1024;
+bool SegmentStore::for_each(const std::function<bool(const ObjectDigest&)>& visitor) const {
   std::deque<ObjectDigest> digests;
   {
     MutexLock lock(mutex_);
     for (const SegmentPlace* place : table_.oldest_first())
       digests.push_back(place->digest);
   }
-  while (!digests.empty()) {
-    MutexLock lock(mutex_);
-    for (std::size_t visits = 0; visits < kVisitsPerLock && !digests.empty(); ++visits) {
-      // What was removed meanwhile is not visited, and what is visited is there.
-      if (const SegmentPlace* place = table_.find(digests.front())) {
-        visitor(place->digest, place->bytes());
-      }
-      digests.pop_front();
-    }
+  // Millions of visits take seconds, and readers want the lock.
+  for (; !digests.empty(); digests.pop_front()) {
+    if (contains(digests.front()) && !visitor(digests.front())) return false;
   }
+  return true;
 }
 
 }  // namespace millrace

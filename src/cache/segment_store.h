@@ -111,9 +111,9 @@ class SegmentStore {
 
   // Never blocks.
   SegmentUsage usage() const;
-  // All records with their size on disk, those written first before the others; not those that come
-  // or go meanwhile. The visitor must not call the store.
-  void for_each(const std::function<void(const ObjectDigest&, std::uint64_t bytes)>& visitor) const;
+  // All records, those written first before the others; not those that come or go meanwhile. The
+  // visitor returns false to end it, and may call the store. False when it was ended.
+  bool for_each(const std::function<bool(const ObjectDigest&)>& visitor) const;
 
  private:
   struct Segment {

@@ -242,6 +242,32 @@ TEST(BlockCacheEviction, StaysWithinItsQuotaAndServesRightBytes) {
   EXPECT_GT(world.metrics.counter(MetricId::kCacheEvictedBlocks).value(), 10u);
 }
 
+TEST(BlockCacheEviction, WhatLiesInAnotherDirectoryThanItsOwnGoesAloneAndHurtsNothing) {
+  CacheWorld world({.quota_bytes = 16 * kMiB});
+  ASSERT_TRUE(world.start().ok());
+  std::vector<ObjectVersion> objects;
+  for (int i = 0; i < 32; ++i)
+    objects.push_back(world.add("o" + std::to_string(i), i % 2 == 0 ? 2 * kMiB : 300 * kKiB));
+  const auto read_all = [&](std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i)
+      ASSERT_TRUE(world.reads_right(objects[i]));
+    world.settle();
+  };
+  read_all(12);
+  // Most objects live in the second directory now, but the first still has them as well.
+  ASSERT_TRUE(world.start({{.path = "/more", .quota_bytes = 128 * kMiB}}).ok());
+  world.cache().wait_for_scan();
+  read_all(12);
+  read_all(32);
+  const std::uint64_t before = world.bytes_fetched();
+  EXPECT_GT(world.metrics.counter(MetricId::kCacheEvictedBlocks).value(), 2u)
+      << "those of the first directory made room there";
+  read_all(32);
+  EXPECT_LE(world.bytes_fetched() - before, 16 * kMiB)
+      << "all that lives in the second directory is still there";
+  EXPECT_LE(world.cache().usage().used_bytes, 144 * kMiB);
+}
+
 TEST(BlockCacheEviction, ReadersUnderEvictionNeverSeeAHole) {
   CacheWorld world({.quota_bytes = 24 * kMiB, .readahead = {.window_bytes_max = 8 * kMiB}});
   ASSERT_TRUE(world.start().ok());

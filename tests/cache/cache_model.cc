@@ -162,9 +162,7 @@ class ModelRun {
     // A scan that could not read everything learns of the rest when it is asked for.
     const CacheUsage usage = world_.cache().usage();
     if (usage.scanned && world_.disk.faults() == faults_before_start_) {
-      // A scan that meets units between their write and their booking counts them twice, until
-      // their block goes.
-      EXPECT_LE(usage.used_bytes, kModelQuota + kBlockBytes);
+      EXPECT_LE(usage.used_bytes, kModelQuota);
     }
   }
 

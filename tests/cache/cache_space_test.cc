@@ -37,6 +37,31 @@ TEST(CacheSpace, ReservesUpToTheLimit) {
   EXPECT_TRUE(space.try_reserve(50));
 }
 
+TEST(CacheSpace, IsOverTheLimitWithWhatIsAboutToBeWritten) {
+  CacheSpace space(100);
+  ASSERT_TRUE(space.try_reserve(40));
+  space.found(space_digest(1), 0, 60);
+  EXPECT_FALSE(space.is_over_limit());
+  space.found(space_digest(1), 0, 61);
+  EXPECT_TRUE(space.is_over_limit()) << "it would be as soon as the 40 are written";
+  space.unreserve(1);
+  EXPECT_FALSE(space.is_over_limit());
+  space.unreserve(39);
+}
+
+TEST(CacheSpace, AVictimThatIsFilledMeanwhileIsInTheOrderAgain) {
+  CacheSpace space(100);
+  space.found(space_digest(1), 0, 60);
+  const auto victim = space.pop_victim();
+  ASSERT_TRUE(victim && space.try_reserve(10));
+  space.fill(space_digest(1), 0, 10);
+  EXPECT_EQ(space.used_bytes(), 70u);
+  space.keep(*victim);
+  EXPECT_EQ(space.used_bytes(), 70u);
+  EXPECT_EQ(space.pop_victim()->bytes, 70u);
+  EXPECT_FALSE(space.pop_victim());
+}
+
 TEST(CacheSpace, ABlockIsFilledInParts) {
   CacheSpace space(1000);
   ASSERT_TRUE(space.try_reserve(30));

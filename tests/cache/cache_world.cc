@@ -55,10 +55,12 @@ const std::string& CacheWorld::content(const ObjectVersion& object) const {
   return contents_.at(object.key().value());
 }
 
-Status CacheWorld::start() {
+Status CacheWorld::start(const std::vector<CacheDirectoryOptions>& more_directories) {
   stop();
   BlockCacheOptions options;
   options.directories.push_back({.path = options_.directory, .quota_bytes = options_.quota_bytes});
+  options.directories.insert(options.directories.end(), more_directories.begin(),
+                             more_directories.end());
   options.readahead = options_.readahead;
   options.planned_bytes_ahead_max = options_.planned_bytes_ahead_max;
   auto cache = DiskBlockCache::open({.disk = options_.faulty_disk ? disk : *options_.other_disk,

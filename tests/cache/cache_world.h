@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -45,7 +46,7 @@ class CacheWorld {
   const std::string& content(const ObjectVersion& object) const;
 
   // Starts the cache, on what the disk has. Ends the one before, as a clean stop does.
-  Status start();
+  Status start(const std::vector<CacheDirectoryOptions>& more_directories = {});
   void stop() { cache_.reset(); }
   DiskBlockCache& cache() { return *cache_; }
 

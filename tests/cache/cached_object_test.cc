@@ -318,13 +318,23 @@ TEST_F(CachedObjectTest, ARemovedObjectIsReadButNotWritten) {
   EXPECT_FALSE(object.all_ready({0, 1}));
 }
 
-// Its records were read before they were unlinked, or its place in a segment before it was freed.
-TEST_F(CachedObjectTest, WhatIsLoadedDuringARemovalDoesNotCount) {
+TEST_F(CachedObjectTest, TheLastUnitIsNotCountedAsAFullOne) {
+  CachedObject odd(stored_version("odd", 3 * kUnitBytes - 100), {});
+  Task nothing = [] {};
+  ASSERT_EQ(odd.begin_load(nothing), CachedObject::Load::kStarting);
+  odd.loaded(nullptr, {0, 2}, true);
+  odd.add_holder();
+  EXPECT_EQ(odd.begin_removal(), 2 * kUnitBytes - 100);
+  CachedObject empty(stored_version("empty", 0), {});
+  EXPECT_EQ(empty.begin_removal(), 0u);
+}
+
+// Its records may be read before they are unlinked, or its place in a segment before it is freed.
+TEST_F(CachedObjectTest, WhatIsBeingRemovedIsNotLoaded) {
   EXPECT_EQ(object.begin_removal(), 0u);
-  load({0, 1, 2});
+  Task nothing = [] {};
+  EXPECT_EQ(object.begin_load(nothing), CachedObject::Load::kDone);
   EXPECT_TRUE(object.on_disk({0, 200}, true).empty());
-  object.verified({0, 3}, object.generation());
-  EXPECT_FALSE(object.all_ready({0, 1}));
   EXPECT_EQ(object.stored(), nullptr);
 }
 

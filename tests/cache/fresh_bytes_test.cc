@@ -56,6 +56,26 @@ TEST_F(FreshBytesTest, AReaderFindsThemUntilHeHasPassed) {
   EXPECT_FALSE(object->has_fresh());
 }
 
+TEST_F(FreshBytesTest, WhatWasReadOnItsWayIsNotKept) {
+  Task nothing = [] {};
+  ASSERT_EQ(object->begin_load(nothing), CachedObject::Load::kStarting);
+  object->loaded(nullptr, {}, false);
+  const auto flights = object->prefetch({0, 8}, 4);
+  ASSERT_EQ(flights.size(), 2u);
+  // All of the first and a part of the second.
+  EXPECT_TRUE(object->prepare({0, 5 * kUnitBytes}, 4, false).new_ones.empty());
+  for (const auto& flight : flights) {
+    object->land(*flight, content.part(flight->units.first * kUnitBytes, 4 * kUnitBytes));
+    add(object, flight->units.first);
+    object->retire(flight, true);
+  }
+  EXPECT_FALSE(has(object, 0));
+  EXPECT_TRUE(has(object, 5));
+  add(object, 8);
+  add(object, 12);
+  EXPECT_TRUE(has(object, 12)) << "its room is free again";
+}
+
 TEST_F(FreshBytesTest, WhatIsTooMuchIsNotKept) {
   const std::shared_ptr<CachedObject> other = make("b");
   add(object, 0);

@@ -149,11 +149,15 @@ TEST(SegmentStore, VisitsTheOldestFirst) {
   }
   for (int round = 0; round < 2; ++round) {
     std::vector<ObjectDigest> visited;
-    segments->for_each([&](const ObjectDigest& digest, std::uint64_t bytes) {
+    EXPECT_TRUE(segments->for_each([&](const ObjectDigest& digest) {
       visited.push_back(digest);
-      EXPECT_EQ(bytes, 2U * kSegmentPageBytes);
-    });
+      EXPECT_EQ(segments->find(digest), 2U * kSegmentPageBytes);
+      return true;
+    }));
     EXPECT_EQ(visited, expected);
+    int visits = 0;
+    EXPECT_FALSE(segments->for_each([&](const ObjectDigest&) { return ++visits < 5; }));
+    EXPECT_EQ(visits, 5);
     segments = open_segments(disk, kTinySegments);
   }
 }
@@ -196,9 +200,10 @@ TEST(SegmentStore, IsAMapAcrossStarts) {
     }
     segments = open_segments(disk, kTinySegments);
     std::uint64_t bytes = 0;
-    segments->for_each([&](const ObjectDigest& digest, std::uint64_t record_bytes) {
+    segments->for_each([&](const ObjectDigest& digest) {
       EXPECT_TRUE(model.contains(digest));
-      bytes += record_bytes;
+      bytes += segments->find(digest).value_or(0);
+      return true;
     });
     ASSERT_EQ(segments->usage().bytes, bytes);
     ASSERT_TRUE(segments.damage->empty());
