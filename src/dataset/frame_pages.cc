@@ -9,12 +9,35 @@
 #include "base/checksum.h"
 
 namespace millrace {
+namespace {
+
+// Whatever is wrong with it, the store has it too.
+Result<FrameIndex> read_kept_index(const std::string& path, const FramedPagesOptions& options) {
+  MR_ASSIGN_OR_RETURN(const std::string bytes, read_file(path, options.index_bytes));
+  return decode_frame_index(as_bytes(bytes), options.framed_bytes);
+}
+
+}  // namespace
 
 Result<std::unique_ptr<FramedManifestPages>> FramedManifestPages::open(FramedPagesOptions options) {
   if (options.index_bytes < kFrameTrailerBytes || options.index_bytes > options.framed_bytes) {
     return failure(StatusCode::kInvalidArgument,
                    fmt::format("an index of {} bytes in {} bytes of frames is impossible",
                                options.index_bytes, options.framed_bytes));
+  }
+  MR_ASSIGN_OR_RETURN(FrameIndex index, load_index(options));
+  MR_ASSIGN_OR_RETURN(File file, File::open(options.path, O_RDWR | O_CREAT, 0644));
+  std::unique_ptr<FramedManifestPages> pages(
+      new FramedManifestPages(std::move(file), std::move(options), std::move(index)));
+  MR_RETURN_IF_ERROR(pages->start());
+  return pages;
+}
+
+Result<FrameIndex> FramedManifestPages::load_index(const FramedPagesOptions& options) {
+  const std::string kept_path = options.path + ".index";
+  if (auto kept = read_kept_index(kept_path, options);
+      kept && kept->layout_digest == options.layout_digest) {
+    return kept;
   }
   MR_ASSIGN_OR_RETURN(const Slice end, options.fetch(options.framed_bytes - options.index_bytes,
                                                      options.index_bytes));
@@ -24,11 +47,11 @@ Result<std::unique_ptr<FramedManifestPages>> FramedManifestPages::open(FramedPag
                                options.index_bytes));
   }
   MR_ASSIGN_OR_RETURN(FrameIndex index, decode_frame_index(end.bytes(), options.framed_bytes));
-  MR_ASSIGN_OR_RETURN(File file, File::open(options.path, O_RDWR | O_CREAT, 0644));
-  std::unique_ptr<FramedManifestPages> pages(
-      new FramedManifestPages(std::move(file), std::move(options), std::move(index)));
-  MR_RETURN_IF_ERROR(pages->start());
-  return pages;
+  if (index.layout_digest != options.layout_digest) {
+    return failure(StatusCode::kCorruption, "it is the manifest of another layout");
+  }
+  MR_RETURN_IF_ERROR(write_file_atomically(kept_path, end.bytes()));
+  return index;
 }
 
 FramedManifestPages::FramedManifestPages(File file, FramedPagesOptions options, FrameIndex index)

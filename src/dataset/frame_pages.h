@@ -20,11 +20,13 @@ using FrameFetch = std::function<Result<Slice>(std::uint64_t offset, std::uint64
 
 struct FramedPagesOptions {
   // A file that pages are kept in. It may be there from before, whole or in part or damaged: a page
-  // of it counts when it passes its checksum. It is as long as the manifest, and sparse.
+  // of it counts when it passes its checksum. It is as long as the manifest, and sparse. Beside it,
+  // in `path` + ".index", lies the index of frames.
   std::string path;
   std::uint64_t framed_bytes = 0;
   std::uint64_t index_bytes = 0;
   FrameFetch fetch;
+  Sha256Digest layout_digest{};  // Which manifest it must be.
   // Frames behind each other are fetched together up to this size.
   std::uint64_t fetch_bytes_max = 4 * kMiB;
 };
@@ -33,13 +35,12 @@ struct FramedPagesOptions {
 // fetched once, however many threads touch it; a fetch that failed is tried again by the next one
 // that touches it.
 //
-// Opening takes at most three fetches: index, header, page table; one when the file has the rest.
+// Opening takes at most three fetches: index, header, page table; none when the files have them.
 // Memory: a fetch holds at most fetch_bytes_max and one frame. Safe from any thread.
 class FramedManifestPages final : public ManifestPages {
  public:
   static Result<std::unique_ptr<FramedManifestPages>> open(FramedPagesOptions options);
 
-  const Sha256Digest& layout_digest() const { return index_.layout_digest; }
   // Brings in all that is missing, in large fetches. Afterwards the file at `path` is a complete
   // manifest.
   Status fetch_all() const;
@@ -55,6 +56,7 @@ class FramedManifestPages final : public ManifestPages {
   };
 
   FramedManifestPages(File file, FramedPagesOptions options, FrameIndex index);
+  static Result<FrameIndex> load_index(const FramedPagesOptions& options);
 
   Status start();
   Status adopt_own_header();

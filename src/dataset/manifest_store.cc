@@ -104,13 +104,10 @@ Result<std::unique_ptr<Manifest>> ManifestStore::open(const RequestContext& cont
          MR_ASSIGN_OR_RETURN(GetResult got,
                              store.get(context, {.key = key, .range = ByteRange{offset, length}}));
          return std::move(got.data);
-       }});
+       },
+       .layout_digest = layout.layout_digest});
   if (!pages) {
     return failure(pages.error().with_context(fmt::format("the manifest '{}'", key.value())));
-  }
-  if ((*pages)->layout_digest() != layout.layout_digest) {
-    return failure(StatusCode::kCorruption,
-                   fmt::format("the object '{}' is the manifest of another layout", key.value()));
   }
   if (whole) MR_RETURN_IF_ERROR((*pages)->fetch_all());
   return std::make_unique<Manifest>(*std::move(pages));
