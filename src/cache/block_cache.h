@@ -82,6 +82,9 @@ class BlockCache {
   // Checks all that is cached, no faster than the options say, until done or the context ends.
   virtual Result<CheckReport> scrub(const RequestContext& context, const ScrubOptions& options) = 0;
 
+  // How much of the range is on the disk. Whether it is sound shows when it is read.
+  virtual Result<std::uint64_t> cached_bytes(const RequestContext& context,
+                                             const ObjectVersion& object, ByteRange range) = 0;
   virtual CacheUsage usage() = 0;
   virtual CacheLeases& leases() = 0;
   virtual PlannedReads& plans() = 0;

@@ -337,6 +337,20 @@ Result<CheckReport> DiskBlockCache::scrub(const RequestContext& context,
   return report;
 }
 
+Result<std::uint64_t> DiskBlockCache::cached_bytes(const RequestContext& context,
+                                                   const ObjectVersion& object, ByteRange range) {
+  if (range.offset >= object.size() || range.empty()) return 0;
+  range.length = std::min(range.length, object.size() - range.offset);
+  const std::shared_ptr<CachedObject> cached = objects_.find_or_add(object);
+  MR_RETURN_IF_ERROR(load(context, cached));
+  std::uint64_t bytes = 0;
+  for (const UnitRange units : cached->on_disk(units_of(range), true)) {
+    const ByteRange there = bytes_of(units, object.size());
+    bytes += std::min(there.end(), range.end()) - std::max(there.offset, range.offset);
+  }
+  return bytes;
+}
+
 CacheUsage DiskBlockCache::usage() {
   CacheUsage usage;
   for (const auto& directory : directories_.all()) {

@@ -69,6 +69,8 @@ class DiskBlockCache final : public BlockCache {
   Status drop(const RequestContext& context, const ObjectVersion& object) override;
   Result<CheckReport> verify(const RequestContext& context, const ObjectVersion& object) override;
   Result<CheckReport> scrub(const RequestContext& context, const ScrubOptions& options) override;
+  Result<std::uint64_t> cached_bytes(const RequestContext& context, const ObjectVersion& object,
+                                     ByteRange range) override;
   CacheUsage usage() override;
   CacheLeases& leases() override { return leases_; }
   PlannedReads& plans() override { return plans_; }

@@ -242,6 +242,25 @@ TEST(BlockCacheEviction, StaysWithinItsQuotaAndServesRightBytes) {
   EXPECT_GT(world.metrics.counter(MetricId::kCacheEvictedBlocks).value(), 10u);
 }
 
+TEST(BlockCacheEviction, TellsHowMuchOfARangeIsCached) {
+  CacheWorld world({.readahead = {.window_bytes_max = 0}});
+  ASSERT_TRUE(world.start().ok());
+  const ObjectVersion object = world.add("o", 3 * kMiB + 100);
+  const auto cached = [&](ByteRange range) {
+    return world.cache().cached_bytes(RequestContext::background(), object, range).value();
+  };
+  EXPECT_EQ(cached({0, object.size()}), 0u);
+  ASSERT_TRUE(world.reads_right(object, {kMiB, 10}));
+  ASSERT_TRUE(world.reads_right(object, {3 * kMiB + 50, 10}));
+  world.settle();
+  EXPECT_EQ(cached({0, object.size()}), kUnitBytes + 100);
+  EXPECT_EQ(cached({kMiB - 5, 10}), 5u);
+  EXPECT_EQ(cached({3 * kMiB + 40, 1000}), 60u);
+  EXPECT_EQ(cached({object.size() + 7, 5}), 0u);
+  ASSERT_TRUE(world.start().ok());
+  EXPECT_EQ(cached({0, object.size()}), kUnitBytes + 100) << "also after a restart";
+}
+
 TEST(BlockCacheEviction, WhatLiesInAnotherDirectoryThanItsOwnGoesAloneAndHurtsNothing) {
   CacheWorld world({.quota_bytes = 16 * kMiB});
   ASSERT_TRUE(world.start().ok());

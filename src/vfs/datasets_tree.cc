@@ -1,0 +1,257 @@
+#include "vfs/datasets_tree.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace millrace {
+namespace {
+
+constexpr std::uint16_t kListPermissions = 0555;
+constexpr std::uint16_t kAliasPermissions = 0777;
+constexpr std::size_t kDatasetsKept = 4096;
+
+std::string path_below(const std::string& directory, std::string_view name) {
+  return directory.empty() ? std::string(name) : fmt::format("{}/{}", directory, name);
+}
+
+std::string parent_path(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "" : path.substr(0, slash);
+}
+
+NodeNumber number_of(const std::string& path) {
+  return path.empty() ? datasets_node() : named_node(NamedNodes::kDatasets, path);
+}
+
+Status status_of(const Result<NodeAttributes>& result) {
+  return result ? Status() : result.error();
+}
+
+std::unexpected<Status> no_such(std::string_view what) {
+  return failure(StatusCode::kNotFound, fmt::format("there is no '{}' in the registry", what));
+}
+
+}  // namespace
+
+DatasetsTree::DatasetsTree(const Registry& registry, VersionTrees& versions, Clock& clock)
+    : registry_(registry),
+      versions_(versions),
+      started_(clock.wall_now()),
+      datasets_(clock, kShortLifetime, 1),
+      names_(clock, kShortLifetime, kDatasetsKept) {
+  nodes_.emplace(datasets_node(), Directory{""});
+}
+
+// ---- What the registry says
+
+Result<std::vector<DatasetName>> DatasetsTree::datasets(const RequestContext& context) {
+  return datasets_.get("datasets", [&] { return registry_.datasets(context); });
+}
+
+Result<DatasetsTree::Names> DatasetsTree::names(const RequestContext& context,
+                                                const DatasetName& dataset) {
+  return names_.get(dataset.text(), [&]() -> Result<Names> {
+    Names names;
+    MR_ASSIGN_OR_RETURN(const std::vector<VersionListing> listed,
+                        registry_.versions(context, dataset));
+    for (const VersionListing& version : listed) {
+      if (version.entry && version.entry->readable()) names.versions.push_back(*version.entry);
+    }
+    MR_ASSIGN_OR_RETURN(names.aliases, registry_.aliases().list(context, dataset));
+    return names;
+  });
+}
+
+Result<std::optional<DatasetName>> DatasetsTree::dataset_at(const RequestContext& context,
+                                                            const std::string& path) {
+  MR_ASSIGN_OR_RETURN(const std::vector<DatasetName> all, datasets(context));
+  const auto found = std::ranges::find(all, path, &DatasetName::text);
+  if (found == all.end()) return std::nullopt;
+  return *found;
+}
+
+Result<std::vector<std::string>> DatasetsTree::components(const RequestContext& context,
+                                                          const std::string& path) {
+  MR_ASSIGN_OR_RETURN(const std::vector<DatasetName> all, datasets(context));
+  const std::string prefix = path.empty() ? "" : path + "/";
+  std::set<std::string> found;
+  for (const DatasetName& dataset : all) {
+    if (!dataset.text().starts_with(prefix)) continue;
+    const std::string rest = dataset.text().substr(prefix.size());
+    found.insert(rest.substr(0, rest.find('/')));
+  }
+  return std::vector<std::string>(found.begin(), found.end());
+}
+
+// ---- Nodes
+
+Result<NodeAttributes> DatasetsTree::add(Node node) {
+  const auto path_of = [](const Node& any) -> const std::string& {
+    return std::visit([](const auto& kind) -> const std::string& { return kind.path; }, any);
+  };
+  const NodeAttributes attributes = attributes_of(node);
+  MutexLock lock(mutex_);
+  const auto [known, is_new] = nodes_.try_emplace(attributes.number, node);
+  if (!is_new && path_of(known->second) != path_of(node)) {
+    return failure(StatusCode::kInternal, fmt::format("'{}' and '{}' have one node number",
+                                                      path_of(known->second), path_of(node)));
+  }
+  known->second = std::move(node);
+  return attributes;
+}
+
+NodeAttributes DatasetsTree::attributes_of(const Node& node) const {
+  NodeAttributes attributes{.number = {},
+                            .kind = NodeKind::kDirectory,
+                            .permissions = kListPermissions,
+                            .modified = started_,
+                            .lifetime = NodeLifetime::kShort};
+  if (const Alias* alias = std::get_if<Alias>(&node)) {
+    attributes.number = number_of(alias->path);
+    attributes.kind = NodeKind::kSymlink;
+    attributes.permissions = kAliasPermissions;
+    attributes.size = alias->target.size();
+  } else {
+    attributes.number = number_of(std::get<Directory>(node).path);
+  }
+  return attributes;
+}
+
+Result<DatasetsTree::Node> DatasetsTree::node(const RequestContext& context, NodeNumber number) {
+  for (const bool last_try : {false, true}) {
+    {
+      MutexLock lock(mutex_);
+      const auto known = nodes_.find(number);
+      if (known != nodes_.end()) return known->second;
+    }
+    // A client may know it from before a restart.
+    if (!last_try) MR_RETURN_IF_ERROR(find_all_nodes(context));
+  }
+  return failure(StatusCode::kNotFound, "there is no such node any more");
+}
+
+Status DatasetsTree::find_all_nodes(const RequestContext& context) {
+  MR_ASSIGN_OR_RETURN(const std::vector<DatasetName> all, datasets(context));
+  for (const DatasetName& dataset : all) {
+    for (std::string path = dataset.text(); !path.empty(); path = parent_path(path))
+      MR_RETURN_IF_ERROR(status_of(add(Directory{path})));
+    MR_ASSIGN_OR_RETURN(const Names names, this->names(context, dataset));
+    for (const AliasEntry& alias : names.aliases) {
+      MR_RETURN_IF_ERROR(status_of(add(Alias{.path = path_below(dataset.text(), alias.alias.text()),
+                                             .target = alias.target->text()})));
+    }
+  }
+  return {};
+}
+
+Result<std::string> DatasetsTree::directory_path(const RequestContext& context,
+                                                 NodeNumber directory) {
+  MR_ASSIGN_OR_RETURN(const Node found, node(context, directory));
+  if (const Directory* list = std::get_if<Directory>(&found)) return list->path;
+  return failure(StatusCode::kInvalidArgument, "only a directory has entries");
+}
+
+Result<NodeAttributes> DatasetsTree::version_root(const RequestContext& context,
+                                                  const VersionEntry& entry) {
+  MR_ASSIGN_OR_RETURN(const std::shared_ptr<VersionTree> tree, versions_.of(context, entry));
+  MR_ASSIGN_OR_RETURN(NodeAttributes attributes, tree->attributes(context, tree->root()));
+  // Its name may be removed; what is below it never changes.
+  attributes.lifetime = NodeLifetime::kShort;
+  return attributes;
+}
+
+Result<std::shared_ptr<VersionTree>> DatasetsTree::version(const RequestContext& context,
+                                                           const VersionRef& ref) {
+  MR_ASSIGN_OR_RETURN(const VersionEntry entry, registry_.resolve(context, ref));
+  return versions_.of(context, entry);
+}
+
+// ---- The tree
+
+Result<NodeAttributes> DatasetsTree::attributes(const RequestContext& context, NodeNumber number) {
+  MR_ASSIGN_OR_RETURN(const Node found, node(context, number));
+  return attributes_of(found);
+}
+
+Result<NodeAttributes> DatasetsTree::lookup(const RequestContext& context, NodeNumber directory,
+                                            std::string_view name) {
+  MR_ASSIGN_OR_RETURN(const std::string path, directory_path(context, directory));
+  MR_ASSIGN_OR_RETURN(const std::optional<DatasetName> dataset, dataset_at(context, path));
+  if (!dataset) {
+    MR_ASSIGN_OR_RETURN(const std::vector<std::string> known, components(context, path));
+    if (std::ranges::find(known, name) == known.end()) return no_such(path_below(path, name));
+    return add(Directory{path_below(path, name)});
+  }
+  MR_ASSIGN_OR_RETURN(const Names names, this->names(context, *dataset));
+  for (const VersionEntry& version : names.versions) {
+    if (version.ref.version.text() == name) return version_root(context, version);
+  }
+  for (const AliasEntry& alias : names.aliases) {
+    if (alias.alias.text() != name) continue;
+    return add(Alias{.path = path_below(path, name), .target = alias.target->text()});
+  }
+  return no_such(fmt::format("{}@{}", dataset->text(), name));
+}
+
+Result<NodeNumber> DatasetsTree::parent(const RequestContext& context, NodeNumber number) {
+  if (number == datasets_node()) return root_node();
+  MR_ASSIGN_OR_RETURN(const Node found, node(context, number));
+  return std::visit([](const auto& kind) { return number_of(parent_path(kind.path)); }, found);
+}
+
+Status DatasetsTree::read_directory(const RequestContext& context, NodeNumber directory,
+                                    std::uint64_t cookie, const Visitor& visitor) {
+  MR_ASSIGN_OR_RETURN(const std::string path, directory_path(context, directory));
+  MR_ASSIGN_OR_RETURN(const std::optional<DatasetName> dataset, dataset_at(context, path));
+  std::vector<std::string> shown;
+  if (dataset) {
+    MR_ASSIGN_OR_RETURN(const Names names, this->names(context, *dataset));
+    for (const VersionEntry& version : names.versions)
+      shown.push_back(version.ref.version.text());
+    for (const AliasEntry& alias : names.aliases)
+      shown.push_back(alias.alias.text());
+    std::ranges::sort(shown);
+  } else {
+    MR_ASSIGN_OR_RETURN(shown, components(context, path));
+  }
+  for (std::uint64_t place = cookie; place < shown.size(); ++place) {
+    const Result<NodeAttributes> attributes = lookup(context, directory, shown[place]);
+    // Gone since; or its manifest cannot be read, which whoever asks for it is told.
+    if (!attributes) continue;
+    if (!visitor({.name = shown[place], .attributes = *attributes, .cookie = place + 1})) break;
+  }
+  return {};
+}
+
+Result<std::string> DatasetsTree::read_link(const RequestContext& context, NodeNumber symlink) {
+  MR_ASSIGN_OR_RETURN(const Node found, node(context, symlink));
+  const Alias* alias = std::get_if<Alias>(&found);
+  if (alias == nullptr) return failure(StatusCode::kInvalidArgument, "this is no symlink");
+  // It may have moved since it was looked up.
+  MR_ASSIGN_OR_RETURN(const NodeAttributes now,
+                      lookup(context, number_of(parent_path(alias->path)),
+                             alias->path.substr(alias->path.rfind('/') + 1)));
+  MR_ASSIGN_OR_RETURN(const Node moved, node(context, now.number));
+  alias = std::get_if<Alias>(&moved);
+  if (alias == nullptr) return failure(StatusCode::kNotFound, "the alias is gone");
+  return alias->target;
+}
+
+Result<std::shared_ptr<OpenFile>> DatasetsTree::open(const RequestContext& /*context*/,
+                                                     NodeNumber /*file*/) {
+  return failure(StatusCode::kInvalidArgument, "only a file can be opened");
+}
+
+Result<std::vector<NodeFact>> DatasetsTree::facts(const RequestContext& /*context*/,
+                                                  NodeNumber /*node*/) {
+  return std::vector<NodeFact>();
+}
+
+Result<TreeUsage> DatasetsTree::usage(const RequestContext& /*context*/, NodeNumber /*node*/) {
+  return TreeUsage();
+}
+
+}  // namespace millrace

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "dataset/registry.h"
+#include "vfs/recent.h"
+#include "vfs/tree.h"
+#include "vfs/version_trees.h"
+
+namespace millrace {
+
+// /datasets: a directory for each component of a dataset's name; below the last one a directory for
+// each version that can be read, and a symlink for each alias. What it shows is at most
+// kShortLifetime old, or as old as the last answer of a store that cannot be reached.
+//
+// Nodes are named by their path (vfs/node_number.h); versions are VersionTrees' own.
+class DatasetsTree final : public Tree {
+ public:
+  DatasetsTree(const Registry& registry, VersionTrees& versions, Clock& clock);
+
+  Result<NodeAttributes> attributes(const RequestContext& context, NodeNumber node) override;
+  Result<NodeAttributes> lookup(const RequestContext& context, NodeNumber directory,
+                                std::string_view name) override;
+  Result<NodeNumber> parent(const RequestContext& context, NodeNumber node) override;
+  // A cookie is a place in the list of names.
+  Status read_directory(const RequestContext& context, NodeNumber directory, std::uint64_t cookie,
+                        const Visitor& visitor) override;
+  Result<std::string> read_link(const RequestContext& context, NodeNumber symlink) override;
+  // Always kInvalidArgument: files are in versions.
+  Result<std::shared_ptr<OpenFile>> open(const RequestContext& context, NodeNumber file) override;
+  Result<std::vector<NodeFact>> facts(const RequestContext& context, NodeNumber node) override;
+  Result<TreeUsage> usage(const RequestContext& context, NodeNumber node) override;
+
+  // Where a version hangs, for whoever exports it alone. An alias is followed.
+  Result<std::shared_ptr<VersionTree>> version(const RequestContext& context,
+                                               const VersionRef& ref);
+
+ private:
+  struct Directory {
+    std::string path;  // "" is /datasets itself.
+  };
+  struct Alias {
+    std::string path;
+    std::string target;
+  };
+  using Node = std::variant<Directory, Alias>;
+  struct Names {
+    std::vector<VersionEntry> versions;
+    std::vector<AliasEntry> aliases;
+  };
+
+  Result<std::vector<DatasetName>> datasets(const RequestContext& context);
+  Result<Names> names(const RequestContext& context, const DatasetName& dataset);
+  // The dataset that a path names; nothing when it is only a beginning of names.
+  Result<std::optional<DatasetName>> dataset_at(const RequestContext& context,
+                                                const std::string& path);
+  // What stands below a directory that is no dataset.
+  Result<std::vector<std::string>> components(const RequestContext& context,
+                                              const std::string& path);
+
+  // The node of a number: known, or found among all paths of the registry.
+  Result<Node> node(const RequestContext& context, NodeNumber number);
+  Status find_all_nodes(const RequestContext& context);
+  Result<NodeAttributes> add(Node node);
+  NodeAttributes attributes_of(const Node& node) const;
+  Result<NodeAttributes> version_root(const RequestContext& context, const VersionEntry& entry);
+  Result<std::string> directory_path(const RequestContext& context, NodeNumber directory);
+
+  const Registry& registry_;
+  VersionTrees& versions_;
+  const WallTime started_;
+  Recent<std::vector<DatasetName>> datasets_;
+  Recent<Names> names_;
+
+  Mutex mutex_;
+  std::map<NodeNumber, Node> nodes_ MR_GUARDED_BY(mutex_);
+};
+
+}  // namespace millrace

@@ -1,0 +1,169 @@
+#include "vfs/tree_numbers.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/bytes.h"
+#include "base/checksum.h"
+#include "base/decimal.h"
+#include "base/hex.h"
+#include "base/log.h"
+
+namespace millrace {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kTreesHeader = "millrace-trees 1\n";
+constexpr std::uint64_t kTreesBytesMax = 256 * kMiB;
+
+std::string tree_line(const NumberedTree& tree) {
+  const json fields{{"number", tree.number.value()},
+                    {"version", tree.ref.text()},
+                    {"nonce", tree.nonce},
+                    {"layout", to_hex(tree.layout.layout_digest)},
+                    {"manifest", tree.layout.manifest_key},
+                    {"manifest_bytes", tree.layout.manifest_bytes},
+                    {"index_bytes", tree.layout.index_bytes}};
+  const std::string text = fields.dump();
+  return fmt::format("{:08x} {}\n", crc32c(as_bytes(text)), text);
+}
+
+template <class T>
+std::optional<T> field(const json& fields, const char* name) {
+  const auto found = fields.find(name);
+  if (found == fields.end()) return std::nullopt;
+  if constexpr (std::is_same_v<T, std::string>) {
+    if (!found->is_string()) return std::nullopt;
+  } else {
+    if (!found->is_number_unsigned()) return std::nullopt;
+  }
+  return found->get<T>();
+}
+
+// Nothing when the line is not as it was written.
+std::optional<NumberedTree> parse_tree_line(std::string_view line) {
+  if (line.size() < 9 || line[8] != ' ') return std::nullopt;
+  const std::string_view text = line.substr(9);
+  if (fmt::format("{:08x}", crc32c(as_bytes(text))) != line.substr(0, 8)) return std::nullopt;
+  const json fields = json::parse(text, nullptr, false);
+  if (!fields.is_object()) return std::nullopt;
+  const auto number = field<std::uint64_t>(fields, "number");
+  const auto version = field<std::string>(fields, "version");
+  const auto nonce = field<std::string>(fields, "nonce");
+  const auto layout = field<std::string>(fields, "layout");
+  const auto manifest = field<std::string>(fields, "manifest");
+  const auto manifest_bytes = field<std::uint64_t>(fields, "manifest_bytes");
+  const auto index_bytes = field<std::uint64_t>(fields, "index_bytes");
+  if (!number || !version || !nonce || !layout || !manifest || !manifest_bytes || !index_bytes) {
+    return std::nullopt;
+  }
+  const Result<VersionRef> ref = VersionRef::parse(*version);
+  const Result<std::vector<std::byte>> digest = from_hex(*layout);
+  if (*number == 0 || *number > kTreeNumberMax || !ref || !digest ||
+      digest->size() != Sha256Digest().size()) {
+    return std::nullopt;
+  }
+  NumberedTree tree{.number = TreeNumber(static_cast<std::uint32_t>(*number)),
+                    .ref = *ref,
+                    .nonce = *nonce,
+                    .layout = {.manifest_key = *manifest,
+                               .manifest_bytes = *manifest_bytes,
+                               .index_bytes = *index_bytes}};
+  std::ranges::copy(*digest, tree.layout.layout_digest.begin());
+  return tree;
+}
+
+bool same_place(const VersionLayout& a, const VersionLayout& b) {
+  return a.layout_digest == b.layout_digest && a.manifest_key == b.manifest_key;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<TreeNumbers>> TreeNumbers::open(Disk& disk, std::string path) {
+  std::unique_ptr<TreeNumbers> numbers(new TreeNumbers(disk, std::move(path)));
+  MR_RETURN_IF_ERROR(numbers->load());
+  return numbers;
+}
+
+Status TreeNumbers::load() {
+  MutexLock lock(mutex_);
+  MR_ASSIGN_OR_RETURN(file_, disk_.open(path_, OpenMode::kCreate));
+  MR_ASSIGN_OR_RETURN(const FileFacts facts, disk_.stat(path_));
+  if (facts.size > kTreesBytesMax) {
+    return {StatusCode::kCorruption, fmt::format("{} is no list of trees: it is too long", path_)};
+  }
+  std::string text(facts.size, '\0');
+  MR_ASSIGN_OR_RETURN(const std::size_t size,
+                      file_->read_at(0, std::as_writable_bytes(std::span(text))));
+  text.resize(size);
+  // A kill may have torn the first line too.
+  if (!text.starts_with(kTreesHeader)) {
+    if (!kTreesHeader.starts_with(text)) {
+      return {StatusCode::kCorruption,
+              fmt::format("{} does not begin with '{}': it was written by another version of "
+                          "Millrace, or is something else; move it away",
+                          path_, kTreesHeader.substr(0, kTreesHeader.size() - 1))};
+    }
+    MR_RETURN_IF_ERROR(file_->truncate(0));
+    MR_RETURN_IF_ERROR(file_->write_at(0, as_bytes(kTreesHeader)));
+    MR_RETURN_IF_ERROR(file_->sync());
+    file_bytes_ = kTreesHeader.size();
+    return {};
+  }
+  std::size_t at = kTreesHeader.size();
+  for (std::size_t end = text.find('\n', at); end != std::string::npos; end = text.find('\n', at)) {
+    std::optional<NumberedTree> tree = parse_tree_line(std::string_view(text).substr(at, end - at));
+    at = end + 1;
+    if (!tree) {
+      log_warn("a line of the list of trees is damaged", {{"file", path_}});
+      continue;
+    }
+    by_nonce_[tree->nonce] = tree->number.value();
+    trees_.insert_or_assign(tree->number.value(), *std::move(tree));
+  }
+  // What follows the last whole line is overwritten by the next one.
+  file_bytes_ = at;
+  return file_->truncate(at);
+}
+
+Status TreeNumbers::append(const NumberedTree& tree) {
+  const std::string line = tree_line(tree);
+  MR_RETURN_IF_ERROR(file_->write_at(file_bytes_, as_bytes(line)));
+  MR_RETURN_IF_ERROR(file_->sync());
+  file_bytes_ += line.size();
+  return {};
+}
+
+Result<NumberedTree> TreeNumbers::number_of(const VersionRef& ref, const std::string& nonce,
+                                            const VersionLayout& layout) {
+  MutexLock lock(mutex_);
+  const auto known = by_nonce_.find(nonce);
+  NumberedTree tree{.number = TreeNumber(1), .ref = ref, .nonce = nonce, .layout = layout};
+  if (known != by_nonce_.end()) {
+    const NumberedTree& before = trees_.at(known->second);
+    if (same_place(before.layout, layout)) return before;
+    tree.number = before.number;
+  } else if (!trees_.empty()) {
+    const std::uint32_t last = trees_.rbegin()->first;
+    if (last == kTreeNumberMax) {
+      return failure(StatusCode::kResourceExhausted, "all numbers of trees are given out");
+    }
+    tree.number = TreeNumber(last + 1);
+  }
+  MR_RETURN_IF_ERROR(append(tree));
+  by_nonce_[nonce] = tree.number.value();
+  trees_.insert_or_assign(tree.number.value(), tree);
+  return tree;
+}
+
+std::optional<NumberedTree> TreeNumbers::find(TreeNumber number) const {
+  MutexLock lock(mutex_);
+  const auto found = trees_.find(number.value());
+  if (found == trees_.end()) return std::nullopt;
+  return found->second;
+}
+
+}  // namespace millrace

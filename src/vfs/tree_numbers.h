@@ -1,0 +1,59 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/mutex.h"
+#include "base/status.h"
+#include "dataset/registry_facts.h"
+#include "platform/disk.h"
+#include "vfs/node_number.h"
+
+namespace millrace {
+
+// A version that this machine has served. Enough to open it again when the registry cannot be
+// asked.
+struct NumberedTree {
+  TreeNumber number;
+  VersionRef ref;
+  // Of the reservation that it was published under: no other version ever has it.
+  std::string nonce;
+  VersionLayout layout;
+};
+
+// Gives versions numbers that stay theirs on this machine, and remembers them in a file
+// (docs/formats/trees.md): node numbers are made of them, and clients keep those over restarts.
+//
+// Invariants:
+//  1. A number belongs to one version for ever, and is on the disk before anybody learns of it.
+//  2. The last line of a number tells the layout that it had last.
+//
+// All methods are safe from any thread. The disk outlives it.
+class TreeNumbers {
+ public:
+  // Reads `path`, made when absent. Lines that a kill has torn are dropped; a file that is no such
+  // file is kCorruption, and left alone.
+  static Result<std::unique_ptr<TreeNumbers>> open(Disk& disk, std::string path);
+
+  // The version's number, a new one if it has none; a layout that changed is remembered.
+  Result<NumberedTree> number_of(const VersionRef& ref, const std::string& nonce,
+                                 const VersionLayout& layout);
+  std::optional<NumberedTree> find(TreeNumber number) const;
+
+ private:
+  TreeNumbers(Disk& disk, std::string path) : disk_(disk), path_(std::move(path)) {}
+  Status load();
+  Status append(const NumberedTree& tree) MR_REQUIRES(mutex_);
+
+  Disk& disk_;
+  const std::string path_;
+  mutable Mutex mutex_;
+  std::unique_ptr<DiskFile> file_ MR_GUARDED_BY(mutex_);
+  std::uint64_t file_bytes_ MR_GUARDED_BY(mutex_) = 0;
+  std::map<std::uint32_t, NumberedTree> trees_ MR_GUARDED_BY(mutex_);
+  std::map<std::string, std::uint32_t> by_nonce_ MR_GUARDED_BY(mutex_);
+};
+
+}  // namespace millrace

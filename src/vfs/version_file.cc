@@ -1,0 +1,118 @@
+#include "vfs/version_file.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/log.h"
+#include "vfs/gathered_read.h"
+
+namespace millrace {
+namespace {
+
+// What an object answers that was deleted or replaced.
+bool is_gone(const Status& status) {
+  return status.code() == StatusCode::kNotFound || status.code() == StatusCode::kPreconditionFailed;
+}
+
+// The parts that a range of the file needs, each cut to it.
+std::vector<FilePart> cut(const std::vector<FilePart>& parts, ByteRange range) {
+  std::vector<FilePart> needed;
+  for (const FilePart& part : parts) {
+    const std::uint64_t begin = std::max(part.file_offset, range.offset);
+    const std::uint64_t end = std::min(part.file_offset + part.bytes.length, range.end());
+    if (begin >= end) continue;
+    needed.push_back({.file_offset = begin,
+                      .object = part.object,
+                      .bytes = {part.bytes.offset + (begin - part.file_offset), end - begin}});
+  }
+  return needed;
+}
+
+}  // namespace
+
+void VersionFile::read(const RequestContext& context, ByteRange range, Completion<Slice> done) {
+  if (range.offset >= entry_.size()) {
+    done.complete(Slice());
+    return;
+  }
+  range.length = std::min(range.length, entry_.size() - range.offset);
+  read_from(tree_->objects(), context, range, std::move(done), true);
+}
+
+void VersionFile::read_from(const Objects& objects, const RequestContext& context, ByteRange range,
+                            Completion<Slice> done, bool may_renew) {
+  const Result<std::vector<FilePart>> parts = objects->parts(entry_);
+  if (!parts) {
+    done.complete(failure(parts.error()));
+    return;
+  }
+  Completion<Slice> answered(
+      inline_executor(), [self = shared_from_this(), objects, context, range, may_renew,
+                          done = std::move(done)](Result<Slice> result) mutable {
+        if (result) {
+          done.complete(std::move(result));
+        } else {
+          self->failed(objects, context, range, std::move(done), result.error(), may_renew);
+        }
+      });
+  const std::vector<FilePart> needed = cut(*parts, range);
+  if (needed.size() == 1) {
+    tree_->reads().cache.read(context, needed.front().object, needed.front().bytes,
+                              std::move(answered));
+  } else {
+    GatheredRead::start(tree_->reads(), context, needed, range, std::move(answered));
+  }
+}
+
+void VersionFile::failed(const Objects& objects, const RequestContext& context, ByteRange range,
+                         Completion<Slice> done, Status why, bool may_renew) {
+  if (!is_gone(why)) {
+    done.complete(failure(std::move(why)));
+    return;
+  }
+  tree_->reads().work.resume([self = shared_from_this(), objects, context, range, may_renew,
+                              why = std::move(why), done = std::move(done)]() mutable {
+    if (may_renew) {
+      Result<Objects> newer = self->tree_->newer_than(context, objects);
+      if (!newer) {
+        done.complete(failure(std::move(newer).error()));
+        return;
+      }
+      if (*newer != nullptr) {
+        self->read_from(*newer, context, range, std::move(done), false);
+        return;
+      }
+    }
+    const Result<std::string> path = objects->manifest().path_of(self->entry_.index());
+    log_error("an object of a version was changed or deleted in the store",
+              {{"version", self->tree_->ref().text()},
+               {"path", path ? *path : "?"},
+               {"error", why.to_string()}});
+    done.complete(failure(why.with_context(self->tree_->ref().text())));
+  });
+}
+
+Result<std::unique_ptr<CompleteObject>> VersionFile::complete(const RequestContext& context) {
+  MR_ASSIGN_OR_RETURN(const std::vector<FilePart> parts, tree_->objects()->parts(entry_));
+  if (parts.size() != 1 || parts.front().bytes.offset != 0 ||
+      parts.front().bytes.length != parts.front().object.size()) {
+    return failure(StatusCode::kNotFound, "the file is not exactly one object");
+  }
+  return tree_->reads().cache.open_complete(context, parts.front().object);
+}
+
+Result<std::string> VersionFile::cached(const RequestContext& context) {
+  MR_ASSIGN_OR_RETURN(const std::vector<FilePart> parts, tree_->objects()->parts(entry_));
+  std::uint64_t bytes = 0;
+  for (const FilePart& part : parts) {
+    MR_ASSIGN_OR_RETURN(const std::uint64_t there,
+                        tree_->reads().cache.cached_bytes(context, part.object, part.bytes));
+    bytes += there;
+  }
+  if (bytes == entry_.size()) return "yes";
+  return bytes == 0 ? "no" : "part";
+}
+
+}  // namespace millrace

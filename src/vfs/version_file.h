@@ -1,0 +1,40 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "dataset/manifest.h"
+#include "vfs/tree.h"
+#include "vfs/version_tree.h"
+
+namespace millrace {
+
+// A file of a version that somebody has open. When its objects are gone because they were packed
+// anew, it goes on with the newest layout.
+class VersionFile final : public OpenFile, public std::enable_shared_from_this<VersionFile> {
+ public:
+  VersionFile(std::shared_ptr<VersionTree> tree, ManifestEntry entry)
+      : tree_(std::move(tree)), entry_(entry) {}
+
+  std::uint64_t size() const override { return entry_.size(); }
+  void read(const RequestContext& context, ByteRange range, Completion<Slice> done) override;
+  Result<std::unique_ptr<CompleteObject>> complete(const RequestContext& context) override;
+
+  // "yes", "part" or "no".
+  Result<std::string> cached(const RequestContext& context);
+
+ private:
+  using Objects = std::shared_ptr<const VersionObjects>;
+
+  void read_from(const Objects& objects, const RequestContext& context, ByteRange range,
+                 Completion<Slice> done, bool may_renew);
+  // A read has failed: once more with a newer layout, if there is one and that may be why.
+  void failed(const Objects& objects, const RequestContext& context, ByteRange range,
+              Completion<Slice> done, Status why, bool may_renew);
+
+  const std::shared_ptr<VersionTree> tree_;
+  const ManifestEntry entry_;
+};
+
+}  // namespace millrace

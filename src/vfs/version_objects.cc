@@ -1,0 +1,47 @@
+#include "vfs/version_objects.h"
+
+#include <utility>
+
+namespace millrace {
+
+Result<std::vector<FilePart>> VersionObjects::parts(const ManifestEntry& file) const {
+  MR_ASSIGN_OR_RETURN(const std::vector<Extent> extents, manifest_->extents(file));
+  std::vector<FilePart> parts;
+  parts.reserve(extents.size());
+  std::uint64_t at = 0;
+  for (const Extent& extent : extents) {
+    MR_ASSIGN_OR_RETURN(ObjectVersion object, object_of(file, extent));
+    parts.push_back({.file_offset = at,
+                     .object = std::move(object),
+                     .bytes = {extent.offset, extent.logical_bytes}});
+    at += extent.logical_bytes;
+  }
+  return parts;
+}
+
+Result<ObjectVersion> VersionObjects::object_of(const ManifestEntry& file,
+                                                const Extent& extent) const {
+  if (extent.object == kOwnObject) {
+    MR_ASSIGN_OR_RETURN(ManifestObject object, manifest_->object_of(file, extent));
+    return object_version(std::move(object));
+  }
+  Shard& shard = shards_[extent.object % kShards];
+  {
+    MutexLock lock(shard.mutex);
+    const auto known = shard.objects.find(extent.object);
+    if (known != shard.objects.end()) return known->second;
+  }
+  MR_ASSIGN_OR_RETURN(ManifestObject object, manifest_->object(extent.object));
+  ObjectVersion version = object_version(std::move(object));
+  MutexLock lock(shard.mutex);
+  if (shard.objects.size() >= kObjectsPerShardMax) shard.objects.erase(shard.objects.begin());
+  shard.objects.emplace(extent.object, version);
+  return version;
+}
+
+ObjectVersion VersionObjects::object_version(ManifestObject object) const {
+  return ObjectVersion(store_, std::move(object.key), std::move(object.identity), object.size,
+                       std::move(object.checksums));
+}
+
+}  // namespace millrace

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <array>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "base/mutex.h"
+#include "cache/object_version.h"
+#include "dataset/manifest.h"
+
+namespace millrace {
+
+// A stretch of a file, and where its bytes lie.
+struct FilePart {
+  std::uint64_t file_offset = 0;
+  ObjectVersion object;
+  ByteRange bytes;
+};
+
+// Where the files of one layout lie, in the cache's terms. Objects that many files share are put
+// together once: their checksums are kilobytes, and their digest is a hash.
+//
+// Safe from any thread.
+class VersionObjects {
+ public:
+  VersionObjects(std::shared_ptr<const Manifest> manifest, StoreId store)
+      : manifest_(std::move(manifest)), store_(std::move(store)) {}
+
+  const Manifest& manifest() const { return *manifest_; }
+  const std::shared_ptr<const Manifest>& shared_manifest() const { return manifest_; }
+
+  // From the first byte to the last, without gaps. Empty for an empty file.
+  Result<std::vector<FilePart>> parts(const ManifestEntry& file) const;
+
+ private:
+  static constexpr std::size_t kShards = 16;
+  // 64 MiB each: the packs that are read at a time are far fewer.
+  static constexpr std::size_t kObjectsPerShardMax = 256;
+
+  struct Shard {
+    Mutex mutex;
+    std::unordered_map<std::uint32_t, ObjectVersion> objects MR_GUARDED_BY(mutex);
+  };
+
+  Result<ObjectVersion> object_of(const ManifestEntry& file, const Extent& extent) const;
+  ObjectVersion object_version(ManifestObject object) const;
+
+  const std::shared_ptr<const Manifest> manifest_;
+  const StoreId store_;
+  mutable std::array<Shard, kShards> shards_;
+};
+
+}  // namespace millrace

@@ -1,0 +1,68 @@
+#include "vfs/version_trees.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace millrace {
+
+Result<std::shared_ptr<VersionTree>> VersionTrees::of(const RequestContext& /*context*/,
+                                                      const VersionEntry& entry) {
+  MR_ASSIGN_OR_RETURN(
+      const NumberedTree tree,
+      parts_.numbers.number_of(entry.ref, entry.facts->reservation, entry.facts->layout));
+  return open(tree);
+}
+
+Result<std::shared_ptr<VersionTree>> VersionTrees::find(const RequestContext& /*context*/,
+                                                        TreeNumber number) {
+  const std::optional<NumberedTree> tree = parts_.numbers.find(number);
+  if (!tree) return failure(StatusCode::kNotFound, "there is no such node");
+  return open(*tree);
+}
+
+Result<std::shared_ptr<VersionTree>> VersionTrees::open(const NumberedTree& tree) {
+  {
+    MutexLock lock(mutex_);
+    const auto known = trees_.find(tree.number.value());
+    if (known != trees_.end()) return known->second;
+  }
+  MR_ASSIGN_OR_RETURN(std::shared_ptr<const Manifest> manifest, open_manifest(tree.layout));
+  const auto reopen = [this, tree](const RequestContext& context) {
+    return newest(context, tree.ref, tree.nonce, tree.layout);
+  };
+  auto opened = std::make_shared<VersionTree>(
+      VersionTree::Identity{.number = tree.number,
+                            .ref = tree.ref,
+                            .store = parts_.store,
+                            .parent = named_node(NamedNodes::kDatasets, tree.ref.dataset.text())},
+      std::move(manifest), reopen, parts_.reads);
+  MutexLock lock(mutex_);
+  // Any that nobody uses makes room: opening it again costs little.
+  for (auto it = trees_.begin(); trees_.size() >= kTreesMax && it != trees_.end();) {
+    it = it->second.use_count() == 1 ? trees_.erase(it) : std::next(it);
+  }
+  return trees_.try_emplace(tree.number.value(), std::move(opened)).first->second;
+}
+
+// Pages are fetched as they are touched, for as long as the tree lives: no request of a client
+// bounds that.
+Result<std::shared_ptr<const Manifest>> VersionTrees::open_manifest(const VersionLayout& layout) {
+  return parts_.manifests.open(RequestContext::background(), layout);
+}
+
+Result<std::shared_ptr<const Manifest>> VersionTrees::newest(const RequestContext& context,
+                                                             const VersionRef& ref,
+                                                             const std::string& nonce,
+                                                             const VersionLayout& opened) {
+  MR_ASSIGN_OR_RETURN(const VersionEntry entry, parts_.registry.version(context, ref));
+  if (!entry.facts || entry.facts->reservation != nonce) {
+    return failure(StatusCode::kNotFound, fmt::format("{} is another version now", ref.text()));
+  }
+  if (entry.facts->layout.layout_digest == opened.layout_digest) return nullptr;
+  MR_ASSIGN_OR_RETURN(const NumberedTree renewed,
+                      parts_.numbers.number_of(ref, nonce, entry.facts->layout));
+  return open_manifest(renewed.layout);
+}
+
+}  // namespace millrace

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <map>
+#include <memory>
+
+#include "base/mutex.h"
+#include "dataset/manifest_store.h"
+#include "dataset/registry.h"
+#include "vfs/tree_numbers.h"
+#include "vfs/version_tree.h"
+
+namespace millrace {
+
+// The versions that are served, each opened when somebody first comes to it.
+//
+// A version is found again by its number without the registry, so that what is cached can be read
+// while the store is away. Safe from any thread; what it is made with outlives it.
+class VersionTrees {
+ public:
+  struct Parts {
+    const Registry& registry;
+    ManifestStore& manifests;
+    TreeNumbers& numbers;
+    StoreId store;  // Of the registry.
+    VersionReads reads;
+  };
+  explicit VersionTrees(Parts parts) : parts_(std::move(parts)) {}
+
+  // A version that can be read, as the registry tells it.
+  Result<std::shared_ptr<VersionTree>> of(const RequestContext& context, const VersionEntry& entry)
+      MR_EXCLUDES(mutex_);
+  // kNotFound for a number that was never given out.
+  Result<std::shared_ptr<VersionTree>> find(const RequestContext& context, TreeNumber number)
+      MR_EXCLUDES(mutex_);
+
+ private:
+  // Opened trees that are kept; those in use stay anyway.
+  static constexpr std::size_t kTreesMax = 256;
+
+  Result<std::shared_ptr<VersionTree>> open(const NumberedTree& tree) MR_EXCLUDES(mutex_);
+  Result<std::shared_ptr<const Manifest>> open_manifest(const VersionLayout& layout);
+  Result<std::shared_ptr<const Manifest>> newest(const RequestContext& context,
+                                                 const VersionRef& ref, const std::string& nonce,
+                                                 const VersionLayout& opened);
+
+  const Parts parts_;
+  Mutex mutex_;
+  std::map<std::uint32_t, std::shared_ptr<VersionTree>> trees_ MR_GUARDED_BY(mutex_);
+};
+
+}  // namespace millrace

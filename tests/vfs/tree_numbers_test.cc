@@ -1,0 +1,120 @@
+#include "vfs/tree_numbers.h"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "base/log.h"
+#include "platform/faulty_disk.h"
+#include "platform/memory_disk.h"
+#include "tests/dataset/registry_world.h"
+
+namespace millrace {
+namespace {
+
+class TreeNumbersTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<TreeNumbers> open() { return TreeNumbers::open(disk, "/trees").value(); }
+  std::uint32_t number(TreeNumbers& numbers, const std::string& name) {
+    return numbers.number_of(ref_of(name + "@v1"), "nonce-" + name, facts_of(name).layout)
+        .value()
+        .number.value();
+  }
+  std::string content() {
+    std::string text(disk.stat("/trees")->size, '\0');
+    const auto file = disk.open("/trees", OpenMode::kRead).value();
+    EXPECT_TRUE(file->read_at(0, std::as_writable_bytes(std::span(text))));
+    return text;
+  }
+  void replace(std::string_view text) {
+    const auto file = disk.open("/trees", OpenMode::kCreate).value();
+    ASSERT_TRUE(file->truncate(0).ok());
+    ASSERT_TRUE(file->write_at(0, as_bytes(text)).ok());
+  }
+
+  MemoryDisk disk;
+  LogCapture quiet;
+};
+
+TEST_F(TreeNumbersTest, AVersionKeepsItsNumber) {
+  auto numbers = open();
+  EXPECT_EQ(number(*numbers, "a"), 1u);
+  EXPECT_EQ(number(*numbers, "b"), 2u);
+  EXPECT_EQ(number(*numbers, "a"), 1u);
+  numbers = open();
+  EXPECT_EQ(number(*numbers, "c"), 3u);
+  EXPECT_EQ(number(*numbers, "b"), 2u);
+  const NumberedTree b = numbers->find(TreeNumber(2)).value();
+  EXPECT_EQ(b.ref, ref_of("b@v1"));
+  EXPECT_EQ(b.layout.manifest_key, facts_of("b").layout.manifest_key);
+  EXPECT_EQ(b.layout.layout_digest, facts_of("b").layout.layout_digest);
+  EXPECT_EQ(b.layout.manifest_bytes, facts_of("b").layout.manifest_bytes);
+  EXPECT_EQ(b.layout.index_bytes, facts_of("b").layout.index_bytes);
+  EXPECT_FALSE(numbers->find(TreeNumber(4)));
+}
+
+TEST_F(TreeNumbersTest, ANewLayoutReplacesTheOld) {
+  auto numbers = open();
+  EXPECT_EQ(number(*numbers, "a"), 1u);
+  EXPECT_EQ(number(*numbers, "b"), 2u);
+  ASSERT_TRUE(numbers->number_of(ref_of("a@v1"), "nonce-a", facts_of("other").layout));
+  numbers = open();
+  EXPECT_EQ(numbers->find(TreeNumber(1))->layout.layout_digest,
+            facts_of("other").layout.layout_digest);
+  EXPECT_EQ(number(*numbers, "c"), 3u);
+}
+
+// A name that was aborted and reserved again is another version.
+TEST_F(TreeNumbersTest, TheNonceTellsVersionsApart) {
+  auto numbers = open();
+  EXPECT_EQ(number(*numbers, "a"), 1u);
+  EXPECT_EQ(numbers->number_of(ref_of("a@v1"), "another", facts_of("a").layout)->number.value(),
+            2u);
+}
+
+TEST_F(TreeNumbersTest, SurvivesAnyTornEnd) {
+  {
+    auto numbers = open();
+    number(*numbers, "a");
+    number(*numbers, "b");
+  }
+  const std::string whole = content();
+  for (std::size_t size = 0; size <= whole.size(); ++size) {
+    replace(std::string_view(whole).substr(0, size));
+    auto numbers = open();
+    const bool has_b = size == whole.size();
+    EXPECT_EQ(numbers->find(TreeNumber(2)).has_value(), has_b) << size;
+    number(*numbers, "a");
+    EXPECT_EQ(number(*numbers, "b"), 2u) << size;
+    numbers = open();
+    EXPECT_EQ(number(*numbers, "b"), 2u) << size;
+  }
+}
+
+TEST_F(TreeNumbersTest, DamageIsNoticed) {
+  {
+    auto numbers = open();
+    number(*numbers, "a");
+  }
+  std::string text = content();
+  text[text.find("a@v1")] = 'b';
+  replace(text);
+  EXPECT_FALSE(open()->find(TreeNumber(1)));
+  replace("something else\n");
+  EXPECT_EQ(TreeNumbers::open(disk, "/trees").error().code(), StatusCode::kCorruption);
+  EXPECT_EQ(content(), "something else\n") << "it is left alone";
+}
+
+TEST_F(TreeNumbersTest, NoNumberIsGivenOutThatIsNotOnTheDisk) {
+  FaultyDisk faulty(disk);
+  const auto numbers = TreeNumbers::open(faulty, "/trees").value();
+  faulty.set_fault(
+      [](const DiskCall& call) { return call.operation == DiskOperation::kSync ? EIO : 0; });
+  EXPECT_FALSE(numbers->number_of(ref_of("a@v1"), "nonce-a", facts_of("a").layout));
+  faulty.set_fault({});
+  EXPECT_EQ(number(*numbers, "b"), 1u);
+  EXPECT_EQ(number(*open(), "b"), 1u);
+}
+
+}  // namespace
+}  // namespace millrace

@@ -1,0 +1,142 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "base/manual_clock.h"
+#include "cache/disk_block_cache.h"
+#include "metrics/metrics.h"
+#include "platform/memory_disk.h"
+#include "tests/dataset/publish_world.h"
+#include "vfs/file_system.h"
+
+namespace millrace {
+
+// A store with published versions, and a gateway's tree over it that can be restarted. What is kept
+// over a restart: the cache, the manifests and the numbers of trees.
+class VfsWorld : public PublishWorld {
+ public:
+  explicit VfsWorld(FileSystemPolicy policy = {}) : policy_(policy) { start(); }
+
+  void start() {
+    gateway_.reset();
+    gateway_ = std::make_unique<Gateway>(*this);
+  }
+  FileSystem& files() { return gateway_->files; }
+  DiskBlockCache& cache() { return *gateway_->cache; }
+  Metrics& metrics() { return gateway_->metrics; }
+  // The time of the tree alone, not of the store.
+  ManualClock& clock() { return clock_; }
+
+  NodeAttributes at(std::string_view path) {
+    const Result<NodeAttributes> found = files().resolve(context, path);
+    EXPECT_TRUE(found) << path << ": " << (found ? "" : found.error().to_string());
+    return found ? *found : NodeAttributes();
+  }
+  Result<std::string> read(NodeNumber file, ByteRange range) {
+    MR_ASSIGN_OR_RETURN(const std::shared_ptr<OpenFile> opened, files().open(context, file));
+    return read(*opened, range);
+  }
+  Result<std::string> read(OpenFile& file, ByteRange range) {
+    Waiter<Slice> waiter;
+    file.read(context, range, waiter.completion());
+    MR_ASSIGN_OR_RETURN(const Slice bytes, waiter.wait());
+    return std::string(bytes.text());
+  }
+  std::vector<std::string> names(NodeNumber directory) {
+    std::vector<std::string> shown;
+    EXPECT_TRUE(files()
+                    .read_directory(context, directory, 0,
+                                    [&](const NodeEntry& entry) {
+                                      shown.emplace_back(entry.name);
+                                      return true;
+                                    })
+                    .ok());
+    return shown;
+  }
+  // Everything below a directory, in the manner of PublishWorld::contents().
+  void walk(NodeNumber directory, const std::string& path,
+            std::map<std::string, std::string>& found) {
+    found[path + "/"] = "";
+    const Status status =
+        files().read_directory(context, directory, 0, [&](const NodeEntry& entry) {
+          const std::string child =
+              path.empty() ? std::string(entry.name) : path + "/" + std::string(entry.name);
+          EXPECT_EQ(files().lookup(context, directory, entry.name).value(), entry.attributes);
+          EXPECT_EQ(files().parent(context, entry.attributes.number).value(), directory);
+          switch (entry.attributes.kind) {
+            case NodeKind::kDirectory:
+              walk(entry.attributes.number, child, found);
+              break;
+            case NodeKind::kSymlink:
+              found[child + "@"] = files().read_link(context, entry.attributes.number).value();
+              break;
+            case NodeKind::kFile:
+              found[child] =
+                  read(entry.attributes.number, {0, entry.attributes.size}).value_or("unreadable");
+              break;
+          }
+          return true;
+        });
+    EXPECT_TRUE(status.ok()) << status.to_string();
+  }
+
+ private:
+  // The parts of a gateway, in the order in which they depend on each other.
+  struct Gateway {
+    explicit Gateway(VfsWorld& world)
+        : manifests(*world.faulty, world.state.path("opened")),
+          cache(open_cache(world, metrics, fetches)),
+          numbers(TreeNumbers::open(world.disk_, "/state/trees").value()),
+          versions({.registry = world.registry,
+                    .manifests = manifests,
+                    .numbers = *numbers,
+                    .store = StoreId("memory://vfs"),
+                    .reads = {*cache, world.buffers, world.work_}}),
+          datasets(world.registry, versions, world.clock_),
+          files(datasets, versions, nullptr, world.policy_) {}
+
+    static std::unique_ptr<DiskBlockCache> open_cache(VfsWorld& world, Metrics& metrics,
+                                                      ThreadPool& fetches) {
+      BlockCacheOptions options;
+      options.directories.push_back({.path = "/cache", .quota_bytes = kGiB});
+      auto cache = DiskBlockCache::open({.disk = world.disk_,
+                                         .clock = system_clock(),
+                                         .disk_executor = world.work_,
+                                         .fetch_executor = fetches,
+                                         .buffers = world.buffers,
+                                         .metrics = metrics},
+                                        std::move(options));
+      EXPECT_TRUE(cache);
+      (*cache)->add_store(StoreId("memory://vfs"), world.faulty);
+      return *std::move(cache);
+    }
+
+    Metrics metrics;
+    ThreadPool fetches{{.name = "fetch", .threads = 2, .queued_tasks_max = 1024}};
+    ManifestStore manifests;
+    std::unique_ptr<DiskBlockCache> cache;
+    std::unique_ptr<TreeNumbers> numbers;
+    VersionTrees versions;
+    DatasetsTree datasets;
+    FileSystem files;
+  };
+
+  static std::unique_ptr<MemoryDisk> disk_with_state() {
+    auto disk = std::make_unique<MemoryDisk>();
+    EXPECT_TRUE(disk->make_directories("/state").ok());
+    return disk;
+  }
+
+  const FileSystemPolicy policy_;
+  ManualClock clock_;
+  const std::unique_ptr<MemoryDisk> disk_owner_ = disk_with_state();
+  MemoryDisk& disk_ = *disk_owner_;
+  ThreadPool work_{{.name = "work", .threads = 4, .queued_tasks_max = 1024}};
+  std::unique_ptr<Gateway> gateway_;
+};
+
+}  // namespace millrace
