@@ -38,6 +38,12 @@ const CLI::Option* find_option(const CLI::App& app, const std::string& name) {
   return nullptr;
 }
 
+// 'run' takes the words of another program, whose flags look like ours.
+bool takes_a_program(const CLI::App& app) {
+  const CLI::Option* const program = app.get_option_no_throw("command");
+  return program != nullptr && program->get_positional();
+}
+
 // How far the words lead into the tree, and the first word that leads nowhere.
 struct Walk {
   CLI::App* command = nullptr;
@@ -55,7 +61,8 @@ Walk walk(CLI::App& root, const std::vector<std::string>& arguments) {
     if (word.size() > 1 && word.starts_with('-')) {
       const std::string name = word.substr(0, word.find('='));
       const CLI::Option* const option = find_option(*at.command, name);
-      if (option == nullptr && word.starts_with("--") && at.unknown_option.empty()) {
+      const bool ours = word.starts_with("--") || takes_a_program(*at.command);
+      if (option == nullptr && ours && at.unknown_option.empty()) {
         at.unknown_option = name;
       }
       if (option != nullptr && option->get_items_expected_min() > 0 && name == word) ++i;
@@ -65,7 +72,7 @@ Walk walk(CLI::App& root, const std::vector<std::string>& arguments) {
     if (next != nullptr) {
       at.command = next;
       at.path += " " + word;
-    } else if (!command_names(*at.command).empty()) {
+    } else if (!command_names(*at.command).empty() && !takes_a_program(*at.command)) {
       at.unknown_command = word;
       return at;
     } else {
@@ -92,12 +99,19 @@ std::string explain_usage_error(CommandLine& line, const std::vector<std::string
   if (!at.unknown_command.empty()) {
     return unknown_command(*at.command, at.unknown_command, at.path) + see;
   }
+  if (!at.unknown_option.empty() && !at.positionals.empty() && takes_a_program(*at.command)) {
+    return fmt::format(
+        "'{}' has no flag {}: what belongs to '{}' comes after '--', as in '{} -- "
+        "{} {} ...'{}",
+        at.path, at.unknown_option, at.positionals.front(), at.path, at.positionals.front(),
+        at.unknown_option, see);
+  }
   if (!at.unknown_option.empty()) {
     return fmt::format("'{}' has no flag {}{}{}", at.path, at.unknown_option,
                        did_you_mean(at.unknown_option, option_names(*at.command)), see);
   }
   const std::vector<std::string> names = command_names(*at.command);
-  if (!names.empty()) {
+  if (!names.empty() && !takes_a_program(*at.command)) {
     return fmt::format("'{}' needs a command: {}{}", at.path, fmt::join(names, ", "), see);
   }
   std::vector<const CLI::Option*> positional;

@@ -334,6 +334,11 @@ TEST_F(DatasetCommands, ARunThatCannotBeginSaysWhy) {
   publish_two();
   EXPECT_THAT(millrace({"run", "--name", "x"}).err, HasSubstr("after '--'"));
   EXPECT_THAT(millrace({"run", "--name", "x", "ls"}).err, HasSubstr("put '--' before it"));
+  for (const std::string flag : {"--lr", "-x"}) {
+    const Outcome mixed = millrace({"run", "echo", flag, "3"});
+    EXPECT_EQ(mixed.exit_code, 2);
+    EXPECT_THAT(mixed.err, HasSubstr("comes after '--', as in 'millrace run -- echo " + flag));
+  }
   EXPECT_EQ(millrace({"run", "--use", "imagenet@v3", "--", "true"}).exit_code, 3);
   EXPECT_EQ(millrace({"run", "--use", "imagenet", "--", "true"}).exit_code, 2);
   EXPECT_EQ(millrace({"run", "--heartbeat", "1ms", "--", "true"}).exit_code, 2);
