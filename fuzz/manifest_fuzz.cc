@@ -37,7 +37,8 @@ const std::string& fuzz_directory() {
 // A small manifest with everything in it.
 std::string small_manifest() {
   const std::string path = fuzz_directory() + "/small";
-  const auto builder = ManifestBuilder::create({.path = path, .prefix = "p/"}).value();
+  const auto builder =
+      ManifestBuilder::create({.path = path, .prefix = "p/", .prefix_store = "s3://own"}).value();
   const std::uint32_t checksums[] = {1, 2};
   const std::uint32_t object = builder
                                    ->add_object({.key = ObjectKey("k"),
@@ -68,6 +69,15 @@ std::string small_manifest() {
                                        .stored_bytes = 7,
                                        .logical_bytes = 7}}})
                    .ok());
+  const std::uint32_t far = builder
+                                ->add_object({.key = ObjectKey("k"),
+                                              .identity = ObjectIdentity("i"),
+                                              .size = 9,
+                                              .foreign = true,
+                                              .store = "s3://far"})
+                                .value();
+  const Extent elsewhere{.object = far, .stored_bytes = 9, .logical_bytes = 9};
+  fuzz_require(builder->add({.path = "far", .size = 9, .extents = {elsewhere}}).ok());
   fuzz_require(builder->finish().has_value());
   std::string bytes = read_file(path).value();
   ::unlink(path.c_str());
@@ -112,6 +122,8 @@ void ask_everything(const Manifest& manifest) {
         bytes += extent.logical_bytes;
         const auto object = manifest.object_of(*entry, extent);
         fuzz_require(!object || extent.offset + extent.stored_bytes <= object->size);
+        // What is ours to delete is in our store.
+        fuzz_require(!object || object->foreign || object->store.empty());
       }
       fuzz_require(entry->kind() != EntryKind::kFile || bytes == entry->size());
     }

@@ -9,6 +9,7 @@
 #include "base/random.h"
 #include "base/time_format.h"
 #include "base/units.h"
+#include "cli/other_stores.h"
 #include "dataset/directory_source.h"
 #include "dataset/store_source.h"
 #include "objectstore/capability_probe.h"
@@ -101,6 +102,18 @@ std::optional<std::string> PublishSession::key_in_store(const Location& location
   if (ours.prefix.empty()) return key;
   if (!key.starts_with(ours.prefix + "/")) return std::nullopt;
   return key.substr(ours.prefix.size() + 1);
+}
+
+Result<RegistrationPlace> PublishSession::registration_place(const Location& location) {
+  if (const std::optional<std::string> key = key_in_store(location)) {
+    return RegistrationPlace{.prefix = *key};
+  }
+  MR_ASSIGN_OR_RETURN(const StoreUrl url, registrable_store(session_, location));
+  MR_ASSIGN_OR_RETURN(source_store_, session_.store(url));
+  std::string prefix = location.key;
+  if (!location.store.prefix.empty()) prefix = location.store.prefix + "/" + prefix;
+  return RegistrationPlace{
+      .prefix = std::move(prefix), .store = source_store_.get(), .store_url = url.to_string()};
 }
 
 Result<std::unique_ptr<SourceTree>> PublishSession::open_source(const Endpoint& source) {

@@ -11,6 +11,7 @@
 #include "cli/session.h"
 #include "cli/transfer.h"
 #include "dataset/publisher.h"
+#include "dataset/registration.h"
 #include "dataset/source_tree.h"
 
 namespace millrace::cli {
@@ -44,6 +45,8 @@ class PublishSession {
   Result<std::unique_ptr<SourceTree>> open_source(const Endpoint& source);
   // Where a place is inside the store of the registry; nothing when it is elsewhere.
   std::optional<std::string> key_in_store(const Location& location) const;
+  // Where the objects below a place are, in the store of the registry or in another.
+  Result<RegistrationPlace> registration_place(const Location& location);
 
   Result<VersionAnnotation> annotation() const;
   Result<std::optional<WallTime>> created() const;

@@ -1,7 +1,5 @@
 #include <memory>
 
-#include <fmt/format.h>
-
 #include "cli/command.h"
 #include "cli/publish_session.h"
 #include "dataset/registration.h"
@@ -19,15 +17,7 @@ Result<int> register_objects(Session& session, const RegisterCommandOptions& opt
   MR_ASSIGN_OR_RETURN(const Location location, session.locate(options.flags.source));
   MR_ASSIGN_OR_RETURN(const std::unique_ptr<PublishSession> publishing,
                       PublishSession::open(session, options.flags));
-  const std::optional<std::string> prefix = publishing->key_in_store(location);
-  if (!prefix) {
-    return failure(StatusCode::kInvalidArgument,
-                   fmt::format("{} is not in the store of the registry, {}: a version and its "
-                               "registry live in one store; say --store {}, or use publish, which "
-                               "copies",
-                               location.to_string(), session.settings().store.to_string(),
-                               location.store.without_prefix().to_string()));
-  }
+  MR_ASSIGN_OR_RETURN(const RegistrationPlace place, publishing->registration_place(location));
   const auto line = session.progress("registering");
   RegistrationOptions registration{.hash = options.hash,
                                    .parallel = options.flags.parallel,
@@ -38,7 +28,7 @@ Result<int> register_objects(Session& session, const RegisterCommandOptions& opt
   MR_ASSIGN_OR_RETURN(registration.annotation, publishing->annotation());
   MR_ASSIGN_OR_RETURN(registration.created, publishing->created());
   MR_ASSIGN_OR_RETURN(const PublishReport report,
-                      register_version(session.context(), publishing->environment(), *prefix,
+                      register_version(session.context(), publishing->environment(), place,
                                        publishing->ref(), registration));
   line->clear();
   return publishing->report(report, started, "registered");
@@ -51,7 +41,8 @@ void register_register(CommandLine& line, CLI::App& root) {
   options->flags.parallel = 16;
   CLI::App* const command =
       root.add_subcommand("register", "Make a version of objects where they are, without a copy");
-  add_publish_flags(*command, options->flags, "A prefix in the store: a URL, or store:path");
+  add_publish_flags(*command, options->flags,
+                    "A prefix in this store, store:path, or in another, a URL");
   command->add_flag("--hash", options->hash,
                     "Read every object, so that every later read is verified");
   line.runs(command, [options](Session& session) { return register_objects(session, *options); });

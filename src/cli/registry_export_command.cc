@@ -13,6 +13,18 @@
 namespace millrace::cli {
 namespace {
 
+// With all parameters, so that an import finds the place again.
+std::string place_in(StoreUrl store, std::string_view key) {
+  while (key.ends_with('/'))
+    key.remove_suffix(1);
+  if (store.scheme == StoreUrl::Scheme::kFile) {
+    if (!key.empty()) store.root += "/" + std::string(key);
+  } else {
+    store.prefix = key;
+  }
+  return store.to_string() + (store.parameters.empty() ? "/" : "");
+}
+
 // Where people find the version. Objects that were registered stay where they are, and only the
 // manifest knows their prefix as it is in the store.
 Result<std::string> documented_path(Session& session, ManifestStore& manifests,
@@ -22,6 +34,10 @@ Result<std::string> documented_path(Session& session, ManifestStore& manifests,
     MR_ASSIGN_OR_RETURN(const auto manifest,
                         manifests.open(session.request(), entry.facts->layout));
     key = manifest->prefix();
+    if (!manifest->prefix_store().empty()) {
+      MR_ASSIGN_OR_RETURN(StoreUrl other, parse_store_url(manifest->prefix_store()));
+      return place_in(std::move(other), key);
+    }
   }
   MR_ASSIGN_OR_RETURN(const Location location, session.locate(std::string(kStorePrefix) + key));
   return location.to_string();

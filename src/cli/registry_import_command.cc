@@ -112,19 +112,13 @@ Status register_missing(Session& session, const DocumentedVersion& wanted) {
   flags.notes = wanted.notes.value_or("");
   MR_ASSIGN_OR_RETURN(const Location location, session.locate(wanted.path));
   MR_ASSIGN_OR_RETURN(const auto publishing, PublishSession::open(session, flags));
-  const std::optional<std::string> prefix = publishing->key_in_store(location);
-  if (!prefix) {
-    return {StatusCode::kInvalidArgument,
-            fmt::format("{} is not in the store of the registry, {}: 'millrace publish' copies it "
-                        "there",
-                        location.to_string(), session.settings().store.to_string())};
-  }
+  MR_ASSIGN_OR_RETURN(const RegistrationPlace place, publishing->registration_place(location));
   const auto progress = session.progress("registering " + wanted.ref.text());
   RegistrationOptions registration{.sample_count = wanted.sample_count,
                                    .created = wanted.created,
                                    .progress = publishing->progress(*progress)};
   MR_ASSIGN_OR_RETURN(registration.annotation, publishing->annotation());
-  const auto report = register_version(session.context(), publishing->environment(), *prefix,
+  const auto report = register_version(session.context(), publishing->environment(), place,
                                        publishing->ref(), registration);
   progress->clear();
   return report ? Status() : report.error();

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "cli/command.h"
+#include "cli/other_stores.h"
 #include "cli/registry_session.h"
 #include "dataset/manifest_store.h"
 #include "dataset/version_reader.h"
@@ -17,8 +18,10 @@ struct OpenVersion {
   std::unique_ptr<Manifest> manifest;
 
   VersionReader reader(Session& session) const {
-    return VersionReader(*registry.store, *manifest, entry.ref,
-                         {.request_timeout = session.settings().timeout}, session.clock());
+    return VersionReader(
+        *registry.store, *manifest, entry.ref,
+        {.request_timeout = session.settings().timeout, .stores = other_stores(session)},
+        session.clock());
   }
 };
 

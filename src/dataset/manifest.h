@@ -56,6 +56,9 @@ struct ManifestObject {
   ObjectIdentity identity;
   std::uint64_t size = 0;
   bool foreign = false;
+  // The URL of its store; empty for the store that the manifest is in. Bytes of the manifest: who
+  // opens it judges them.
+  std::string store = {};
   // One for each unit; nothing when they are not known.
   std::shared_ptr<const UnitChecksums> checksums;
 };
@@ -76,6 +79,8 @@ class Manifest {
   const ManifestTotals& totals() const { return header().totals; }
   const Sha256Digest& content_digest() const { return header().content_digest; }
   const std::string& prefix() const { return header().prefix; }
+  // The URL of the store that the prefix is in; empty for that of the manifest.
+  std::string_view prefix_store() const { return header().store(header().prefix_store); }
   std::uint32_t entries() const { return static_cast<std::uint32_t>(totals().entries()); }
   std::uint32_t objects() const {
     return static_cast<std::uint32_t>(header().bytes(ManifestSection::kObjects) /

@@ -74,8 +74,9 @@ Status unpack_entry(const SortedEntry& sorted, NewEntry& entry) {
 Result<std::unique_ptr<ManifestBuilder>> ManifestBuilder::create(ManifestBuilderOptions options) {
   if (options.scratch.empty()) options.scratch = parent_path(options.path);
   std::unique_ptr<ManifestBuilder> builder(new ManifestBuilder);
-  MR_ASSIGN_OR_RETURN(builder->writer_, ManifestWriter::create(options.path, options.scratch,
-                                                               std::move(options.prefix)));
+  MR_ASSIGN_OR_RETURN(builder->writer_,
+                      ManifestWriter::create(options.path, options.scratch,
+                                             std::move(options.prefix), options.prefix_store));
   if (options.arrival == EntryArrival::kAnyOrder) {
     builder->sorter_.emplace(EntrySorterOptions{.directory = std::move(options.scratch),
                                                 .run_bytes = options.run_bytes,

@@ -24,6 +24,8 @@ struct ManifestBuilderOptions {
   std::string scratch = {};
   // Of the keys of registered objects without a record.
   std::string prefix = {};
+  // The URL of the store that they are in; empty: the store that the manifest goes to.
+  std::string prefix_store = {};
   EntryArrival arrival = EntryArrival::kAnyOrder;
   std::size_t run_bytes = 64 * kMiB;
   // For kAnyOrder: told of entries that cannot be taken, in add() and in finish().

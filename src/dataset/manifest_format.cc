@@ -25,6 +25,11 @@ constexpr std::size_t kHeaderSectionBytesAt = 80;
 constexpr std::size_t kHeaderSectionOffsetsAt = 152;
 constexpr std::size_t kHeaderContentDigestAt = 224;
 constexpr std::size_t kHeaderPrefixAt = 256;
+constexpr std::size_t kHeaderStoresAt = kHeaderPrefixAt + kManifestPrefixBytesMax;
+constexpr std::size_t kHeaderPrefixStoreAt = kHeaderStoresAt + 4;
+constexpr std::size_t kHeaderStoreTextsAt = kHeaderStoresAt + 8;
+static_assert(kHeaderStoreTextsAt + kManifestStoresMax * (4 + kManifestStoreBytesMax) <=
+              kManifestPageBytes);
 // No section is larger: sums of all of them stay far from where numbers wrap around.
 constexpr std::uint64_t kSectionBytesMax = std::uint64_t{1} << 56;
 
@@ -93,7 +98,37 @@ bool sections_are_possible(const ManifestHeader& header) {
          header.bytes(kChecksums) % kUnitChecksumBytes == 0;
 }
 
+// Each is a length (4) and a text.
+void encode_stores(const ManifestHeader& header, std::byte* page) {
+  store_little_endian(page + kHeaderStoresAt, static_cast<std::uint32_t>(header.stores.size()));
+  store_little_endian(page + kHeaderPrefixStoreAt, header.prefix_store);
+  std::byte* out = page + kHeaderStoreTextsAt;
+  for (const std::string& store : header.stores) {
+    store_little_endian(out, static_cast<std::uint32_t>(store.size()));
+    out = std::ranges::copy(as_bytes(store), out + 4).out;
+  }
+}
+
+// False when they are none that an encoder writes.
+bool decode_stores(ByteView page, ManifestHeader& header) {
+  const std::uint32_t count = manifest_u32(page, kHeaderStoresAt);
+  header.prefix_store = manifest_u32(page, kHeaderPrefixStoreAt);
+  if (count > kManifestStoresMax || header.prefix_store > count) return false;
+  std::size_t at = kHeaderStoreTextsAt;
+  for (std::uint32_t number = 0; number < count; ++number) {
+    const std::uint32_t bytes = manifest_u32(page, at);
+    if (bytes < 1 || bytes > kManifestStoreBytesMax) return false;
+    header.stores.emplace_back(as_text(page.subspan(at + 4, bytes)));
+    at += 4 + bytes;
+  }
+  return true;
+}
+
 }  // namespace
+
+std::string_view ManifestHeader::store(std::uint32_t number) const {
+  return number == 0 ? std::string_view() : std::string_view(stores[number - 1]);
+}
 
 void ManifestHeader::lay_out() {
   std::uint64_t page = 1;
@@ -128,6 +163,7 @@ std::vector<std::byte> encode_manifest_header(const ManifestHeader& header) {
   }
   std::ranges::copy(header.content_digest, out + kHeaderContentDigestAt);
   std::ranges::copy(as_bytes(header.prefix), out + kHeaderPrefixAt);
+  encode_stores(header, out);
   store_little_endian(out + kHeaderChecksumAt, header_checksum(page));
   return page;
 }
@@ -167,6 +203,7 @@ Result<ManifestHeader> decode_manifest_header(ByteView page, std::uint64_t file_
   const std::uint32_t prefix_bytes = manifest_u32(page, kHeaderPrefixBytesAt);
   if (prefix_bytes > kManifestPrefixBytesMax) return impossible("its header has a prefix");
   header.prefix = as_text(page.subspan(kHeaderPrefixAt, prefix_bytes));
+  if (!decode_stores(page, header)) return impossible("its header names stores");
   header.lay_out();
   // Everything is where it must be, or the header is not what an encoder writes.
   if (!std::ranges::equal(encode_manifest_header(header), page)) {
@@ -268,7 +305,7 @@ void encode_object(const ObjectRecord& record, std::byte* out) {
   store_little_endian(out + 28, record.identity_bytes);
   store_little_endian(out + 32, (record.foreign ? kObjectForeign : 0) |
                                     (record.first_checksum ? kObjectHasChecksums : 0));
-  store_little_endian(out + 36, std::uint32_t{0});
+  store_little_endian(out + 36, record.store);
 }
 
 Result<ObjectRecord> decode_object(ByteView bytes) {
@@ -278,9 +315,11 @@ Result<ObjectRecord> decode_object(ByteView bytes) {
   record.key_bytes = manifest_u32(bytes, 24);
   record.identity_bytes = manifest_u32(bytes, 28);
   const std::uint32_t flags = manifest_u32(bytes, 32);
+  record.store = manifest_u32(bytes, 36);
   record.foreign = (flags & kObjectForeign) != 0;
   if ((flags & kObjectHasChecksums) != 0) record.first_checksum = manifest_u64(bytes, 16);
   if (flags > (kObjectForeign | kObjectHasChecksums) || record.size > kObjectSizeMax ||
+      record.store > kManifestStoresMax || (record.store != 0 && !record.foreign) ||
       record.key_bytes < 1 || record.key_bytes > kKeyBytesMax ||
       record.identity_bytes > kObjectIdentityBytesMax) {
     return impossible("it is an object");

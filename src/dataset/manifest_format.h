@@ -19,6 +19,9 @@ namespace millrace {
 
 inline constexpr std::uint64_t kManifestPageBytes = 64 * kKiB;
 inline constexpr std::size_t kManifestPrefixBytesMax = 1024;
+// URLs of stores: all of them fit into the header page.
+inline constexpr std::size_t kManifestStoresMax = 15;
+inline constexpr std::size_t kManifestStoreBytesMax = 4096;
 
 // The number of an entry in its manifest, which is also its inode number.
 using EntryIndex = std::uint32_t;
@@ -59,12 +62,18 @@ struct ManifestHeader {
   Sha256Digest content_digest{};
   // Registered objects without a record of their own have the key prefix + path.
   std::string prefix;
+  // URLs of other stores that objects lie in. Number n of them is stores[n - 1]; 0 is the store
+  // that the manifest itself is in.
+  std::vector<std::string> stores;
+  std::uint32_t prefix_store = 0;  // The store of objects without a record.
 
   std::uint64_t bytes(ManifestSection section) const { return section_bytes[std::size_t(section)]; }
   std::uint64_t offset(ManifestSection section) const {
     return section_offsets[std::size_t(section)];
   }
   std::uint64_t file_bytes() const { return pages * kManifestPageBytes; }
+  // `number` is one that the header has. Empty for 0.
+  std::string_view store(std::uint32_t number) const;
   // Fills offsets and pages, and the size of the page table, from the sizes of the other sections.
   void lay_out();
 };
@@ -139,6 +148,8 @@ struct ObjectRecord {
   std::uint32_t key_bytes = 0;
   std::uint32_t identity_bytes = 0;
   std::uint64_t size = 0;
+  // Of another store (ManifestHeader::stores): always foreign.
+  std::uint32_t store = 0;
   bool foreign = false;
   // Number of the checksum of its first unit; nothing when it has none.
   std::optional<std::uint64_t> first_checksum = {};

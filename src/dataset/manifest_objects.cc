@@ -14,6 +14,7 @@ Result<ObjectRecord> Manifest::object_record(std::uint32_t number) const {
                                    std::uint64_t{number} * kObjectRecordBytes, kObjectRecordBytes));
   auto record = decode_object(bytes);
   if (!record) return wrong("object", number, record.error().message());
+  if (record->store > header().stores.size()) return wrong("object", number, "no such store");
   return record;
 }
 
@@ -27,6 +28,7 @@ Result<ManifestObject> Manifest::object(std::uint32_t number) const {
                         .identity = ObjectIdentity(std::string(text.substr(record.key_bytes))),
                         .size = record.size,
                         .foreign = record.foreign,
+                        .store = std::string(header().store(record.store)),
                         .checksums = nullptr};
   if (!record.first_checksum) return object;
   const std::uint64_t count = header().bytes(ManifestSection::kChecksums) / kUnitChecksumBytes;
@@ -57,6 +59,7 @@ Result<ManifestObject> Manifest::own_object(const ManifestEntry& entry) const {
                         .identity = *std::move(identity),
                         .size = entry.size(),
                         .foreign = true,
+                        .store = std::string(prefix_store()),
                         .checksums = nullptr};
 }
 

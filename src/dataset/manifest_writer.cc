@@ -64,15 +64,18 @@ Status check_new_entry(const NewEntry& entry) {
 
 Result<std::unique_ptr<ManifestWriter>> ManifestWriter::create(const std::string& path,
                                                                const std::string& scratch,
-                                                               std::string prefix) {
+                                                               std::string prefix,
+                                                               const std::string& prefix_store) {
   if (prefix.size() > kManifestPrefixBytesMax) {
     return failure(StatusCode::kInvalidArgument,
                    fmt::format("the prefix has {} bytes, at most {} are possible", prefix.size(),
                                kManifestPrefixBytesMax));
   }
   MR_ASSIGN_OR_RETURN(auto file, ManifestPageFile::create(path));
-  return std::unique_ptr<ManifestWriter>(
+  std::unique_ptr<ManifestWriter> writer(
       new ManifestWriter(std::move(file), scratch, std::move(prefix)));
+  MR_ASSIGN_OR_RETURN(writer->header_.prefix_store, writer->store_number(prefix_store));
+  return writer;
 }
 
 ManifestWriter::ManifestWriter(std::unique_ptr<ManifestPageFile> file, const std::string& scratch,
@@ -97,12 +100,38 @@ Status ManifestWriter::append_u32(ManifestSpool& spool, std::uint32_t value) {
   return spool.append(bytes);
 }
 
+Result<std::uint32_t> ManifestWriter::store_number(const std::string& url) {
+  if (url.empty()) return 0;
+  if (url.size() > kManifestStoreBytesMax) {
+    return failure(StatusCode::kInvalidArgument,
+                   fmt::format("the URL of a store has {} bytes, at most {} are possible",
+                               url.size(), kManifestStoreBytesMax));
+  }
+  std::vector<std::string>& stores = header_.stores;
+  auto known = std::ranges::find(stores, url);
+  if (known == stores.end()) {
+    if (stores.size() == kManifestStoresMax) {
+      return failure(StatusCode::kResourceExhausted,
+                     fmt::format("the objects of a version lie in at most {} other stores",
+                                 kManifestStoresMax));
+    }
+    known = stores.insert(known, url);
+  }
+  return static_cast<std::uint32_t>(known - stores.begin()) + 1;
+}
+
 Result<std::uint32_t> ManifestWriter::add_object(const NewObject& object) {
   const std::uint64_t number = objects_.size() / kObjectRecordBytes;
+  if (!object.store.empty() && !object.foreign) {
+    return failure(StatusCode::kInvalidArgument, fmt::format("object '{}' in {} is not foreign",
+                                                             object.key.value(), object.store));
+  }
+  MR_ASSIGN_OR_RETURN(const std::uint32_t store, store_number(object.store));
   ObjectRecord record{.texts_offset = texts_.size(),
                       .key_bytes = static_cast<std::uint32_t>(object.key.value().size()),
                       .identity_bytes = static_cast<std::uint32_t>(object.identity.value().size()),
                       .size = object.size,
+                      .store = store,
                       .foreign = object.foreign,
                       .first_checksum = {}};
   if (!object.checksums.empty()) {

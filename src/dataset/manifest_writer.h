@@ -39,6 +39,8 @@ struct NewObject {
   ObjectIdentity identity = {};
   std::uint64_t size = 0;
   bool foreign = false;  // Registered, not ours: never deleted by us.
+  // The URL of another store, for foreign ones only; empty: the store of the manifest.
+  std::string store = {};
   // One for each unit (cache/unit.h), or none at all.
   std::span<const std::uint32_t> checksums = {};
 };
@@ -68,9 +70,10 @@ class ManifestWriter {
   // The file appears at `path` at the end; temporary files without names live in `scratch`.
   static Result<std::unique_ptr<ManifestWriter>> create(const std::string& path,
                                                         const std::string& scratch,
-                                                        std::string prefix);
+                                                        std::string prefix,
+                                                        const std::string& prefix_store = {});
 
-  // Returns the object's number.
+  // Returns the object's number. kResourceExhausted when it lies in one store too many.
   Result<std::uint32_t> add_object(const NewObject& object);
   // kInvalidArgument when it does not come after the last one, or its directory did not come. The
   // root may be left out.
@@ -89,6 +92,7 @@ class ManifestWriter {
   Status place_content(const NewEntry& entry, EntryRecord& record);
   Status check_extent(const Extent& extent, std::string_view path);
   void count(const NewEntry& entry);
+  Result<std::uint32_t> store_number(const std::string& url);
   Status append_u32(ManifestSpool& spool, std::uint32_t value);
 
   std::unique_ptr<ManifestPageFile> file_;

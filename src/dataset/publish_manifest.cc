@@ -64,6 +64,7 @@ Status PublishManifest::take_over(EntryIndex reused, NewEntry& entry) {
                               .identity = object.identity,
                               .size = object.size,
                               .foreign = object.foreign,
+                              .store = object.store,
                               .checksums = object.checksums
                                                ? std::span<const std::uint32_t>(*object.checksums)
                                                : std::span<const std::uint32_t>()}));

@@ -14,6 +14,7 @@
 #include "dataset/manifest_store.h"
 #include "dataset/publish_base.h"
 #include "dataset/publish_entries.h"
+#include "dataset/publish_facts.h"
 #include "dataset/publish_manifest.h"
 #include "dataset/publish_uploads.h"
 #include "dataset/sample_name.h"
@@ -24,7 +25,6 @@ namespace {
 
 // How many files are hashed side by side before they are planned, in order.
 constexpr std::size_t kHashBatch = 1024;
-constexpr std::size_t kProblemsListed = 10;
 constexpr std::uint64_t kHashChunkBytes = kMiB;
 
 std::string short_name(std::string_view text) {
@@ -38,7 +38,7 @@ class PublishScan final : public SourceSink {
       : sorter_({.directory = scratch,
                  .report =
                      [this](std::string_view path, std::string_view why) {
-                       note_problem({std::string(path), std::string(why)});
+                       problems_.note({std::string(path), std::string(why)});
                        return Status();
                      }}),
         progress_(progress) {}
@@ -55,7 +55,7 @@ class PublishScan final : public SourceSink {
     return {};
   }
   Status report(SourceProblem problem) override {
-    note_problem(std::move(problem));
+    problems_.note(std::move(problem));
     return {};
   }
 
@@ -77,26 +77,12 @@ class PublishScan final : public SourceSink {
     }
     return entry;
   }
-  std::uint64_t problems() const {
-    MutexLock lock(problems_mutex_);
-    return problems_;
-  }
-  std::vector<SourceProblem> first_problems() const {
-    MutexLock lock(problems_mutex_);
-    return first_problems_;
-  }
+  const SourceProblems& problems() const { return problems_; }
 
  private:
-  void note_problem(SourceProblem problem) {
-    MutexLock lock(problems_mutex_);
-    if (++problems_ <= kProblemsListed) first_problems_.push_back(std::move(problem));
-  }
-
-  Mutex mutex_;  // Taken before the other one: the sorter reports problems.
+  SourceProblems problems_;  // First: the sorter reports to it.
+  Mutex mutex_;
   EntrySorter sorter_ MR_GUARDED_BY(mutex_);
-  mutable Mutex problems_mutex_;
-  std::uint64_t problems_ MR_GUARDED_BY(problems_mutex_) = 0;
-  std::vector<SourceProblem> first_problems_ MR_GUARDED_BY(problems_mutex_);
   const PublishProgress& progress_;
 };
 
@@ -220,16 +206,10 @@ Status Publication::make_directories() {
 Status Publication::scan() {
   MR_RETURN_IF_ERROR(source_.scan(context_, scan_));
   MR_RETURN_IF_ERROR(scan_.seal());
-  report_.problems = scan_.problems();
-  report_.first_problems = scan_.first_problems();
-  if (report_.problems == 0 || options_.skip_problems || options_.dry_run) return {};
-  std::string message =
-      fmt::format("{} of {} cannot be part of a version:", report_.problems, source_.describe());
-  for (const SourceProblem& problem : report_.first_problems)
-    message += fmt::format("\n  '{}' {}", problem.path, problem.reason);
-  if (report_.problems > report_.first_problems.size()) message += "\n  ...";
-  message += "\nRemove them, or leave them out with --skip-problems";
-  return {StatusCode::kInvalidArgument, std::move(message)};
+  report_.problems = scan_.problems().count();
+  report_.first_problems = scan_.problems().first();
+  if (options_.skip_problems || options_.dry_run) return {};
+  return scan_.problems().refuse(source_.describe());
 }
 
 Status Publication::reserve() {
@@ -370,17 +350,12 @@ VersionFacts Publication::facts(const ManifestSummary& summary, VersionLayout la
   }
   std::optional<std::uint64_t> sample_count = options_.sample_count;
   if (!sample_count && samples_.count() > 0) sample_count = samples_.count();
-  return {.origin = options_.origin,
-          .content_digest = summary.content_digest,
-          .layout = std::move(layout),
-          .totals = {.files = summary.totals.files,
-                     .directories = summary.totals.directories,
-                     .symlinks = summary.totals.symlinks,
-                     .bytes = summary.totals.logical_bytes},
-          .sample_count = sample_count,
-          .created = options_.created.value_or(environment_.clock.wall_now()),
-          .annotation = options_.annotation,
-          .source = source_.describe()};
+  return new_version_facts({.origin = options_.origin,
+                            .sample_count = sample_count,
+                            .created = options_.created.value_or(environment_.clock.wall_now()),
+                            .annotation = options_.annotation,
+                            .source = source_.describe()},
+                           summary, std::move(layout));
 }
 
 Status Publication::commit() {

@@ -1,153 +1,19 @@
 #include "dataset/registration.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "base/checksum.h"
 #include "base/log.h"
-#include "base/task_group.h"
-#include "cache/unit.h"
-#include "dataset/manifest_builder.h"
 #include "dataset/manifest_cursor.h"
 #include "dataset/manifest_store.h"
+#include "dataset/registration_sink.h"
 #include "dataset/sample_name.h"
-#include "dataset/store_source.h"
 #include "platform/file_error.h"
 
 namespace millrace {
 namespace {
-
-constexpr std::size_t kListedProblems = 10;
-constexpr std::uint64_t kHashReadBytes = 4 * kMiB;
-static_assert(kHashReadBytes % kUnitBytes == 0, "checksums are of whole units");
-
-// Takes the objects of the scan into a manifest.
-class RegistrationSink final : public SourceSink {
- public:
-  RegistrationSink(const RequestContext& context, StoreSource& source, ManifestBuilder& builder,
-                   Clock& clock, const RegistrationOptions& options)
-      : source_(source),
-        builder_(builder),
-        clock_(clock),
-        options_(options),
-        hashing_(context, options.parallel) {}
-
-  Status take(std::span<SourceEntry> entries) override {
-    for (SourceEntry& entry : entries) {
-      if (entry.kind == EntryKind::kFile && options_.hash && entry.size > 0) {
-        // One thread at a time may add to a group.
-        MutexLock lock(group_mutex_);
-        MR_RETURN_IF_ERROR(hashing_.add(
-            [this, entry](const RequestContext& part) { return add_hashed(part, entry); }));
-      } else {
-        MR_RETURN_IF_ERROR(add_pinned(entry));
-      }
-    }
-    options_.progress.scanned(entries.size());
-    return {};
-  }
-
-  Status report(SourceProblem problem) override {
-    MutexLock lock(problems_mutex_);
-    if (++problems_ <= kListedProblems) first_problems_.push_back(std::move(problem));
-    return {};
-  }
-
-  // After the scan.
-  Status wait() { return hashing_.wait(); }
-  std::uint64_t problems() {
-    MutexLock lock(problems_mutex_);
-    return problems_;
-  }
-  std::vector<SourceProblem> first_problems() {
-    MutexLock lock(problems_mutex_);
-    return first_problems_;
-  }
-
- private:
-  static NewEntry entry_of(const SourceEntry& entry) {
-    return {.path = entry.path,
-            .kind = entry.kind,
-            .mode = entry.mode,
-            .mtime_ns = entry.mtime_ns,
-            .size = entry.kind == EntryKind::kFile ? entry.size : 0};
-  }
-
-  Status add_pinned(const SourceEntry& source) {
-    NewEntry entry = entry_of(source);
-    MutexLock lock(mutex_);
-    if (entry.kind == EntryKind::kFile) {
-      const ObjectIdentity identity(source.token);
-      entry.hash = ContentHash::of_identity(identity);
-      if (entry.size > 0) {
-        std::uint32_t object = kOwnObject;
-        if (entry.hash.kind != HashKind::kEtag) {
-          MR_ASSIGN_OR_RETURN(object, builder_.add_object({.key = source_.key_of(source),
-                                                           .identity = identity,
-                                                           .size = source.size,
-                                                           .foreign = true}));
-        }
-        entry.extents = {
-            {.object = object, .stored_bytes = source.size, .logical_bytes = source.size}};
-      }
-    }
-    return builder_.add(entry);
-  }
-
-  Status add_hashed(const RequestContext& context, const SourceEntry& source) {
-    MR_ASSIGN_OR_RETURN(const std::unique_ptr<SourceFile> file, source_.open(context, source));
-    options_.progress.planned(source.size);
-    Sha256 sha;
-    std::vector<std::uint32_t> checksums;
-    std::vector<std::byte> buffer(std::min(kHashReadBytes, source.size));
-    for (std::uint64_t at = 0; at < source.size; at += buffer.size()) {
-      const MutableByteView part =
-          MutableByteView(buffer).first(std::min<std::uint64_t>(buffer.size(), source.size - at));
-      const RequestContext request = context.with_deadline(clock_.now() + options_.request_timeout);
-      MR_ASSIGN_OR_RETURN(const std::size_t size, file->read_at(request, at, part));
-      if (size != part.size()) return source_changed(source.path, "it became shorter");
-      sha.add(part);
-      for (std::size_t unit = 0; unit < part.size(); unit += kUnitBytes)
-        checksums.push_back(crc32c(part.subspan(unit, std::min(kUnitBytes, part.size() - unit))));
-      options_.progress.stored(part.size());
-    }
-    NewEntry entry = entry_of(source);
-    entry.hash = ContentHash::of_content(sha.finish());
-    MutexLock lock(mutex_);
-    MR_ASSIGN_OR_RETURN(const std::uint32_t object,
-                        builder_.add_object({.key = source_.key_of(source),
-                                             .identity = ObjectIdentity(source.token),
-                                             .size = source.size,
-                                             .foreign = true,
-                                             .checksums = checksums}));
-    entry.extents = {{.object = object, .stored_bytes = source.size, .logical_bytes = source.size}};
-    return builder_.add(entry);
-  }
-
-  StoreSource& source_;
-  Mutex mutex_;  // Over the builder.
-  ManifestBuilder& builder_ MR_GUARDED_BY(mutex_);
-  Clock& clock_;
-  const RegistrationOptions& options_;
-  Mutex problems_mutex_;
-  std::uint64_t problems_ MR_GUARDED_BY(problems_mutex_) = 0;
-  std::vector<SourceProblem> first_problems_ MR_GUARDED_BY(problems_mutex_);
-  Mutex group_mutex_;
-  TaskGroup hashing_;  // Last: its tasks use the members above.
-};
-
-Status check_problems(const PublishReport& report, const StoreSource& source) {
-  std::string message =
-      fmt::format("{} keys of {} cannot be part of a version:", report.problems, source.describe());
-  for (const SourceProblem& problem : report.first_problems)
-    message += fmt::format("\n  '{}' {}", problem.path, problem.reason);
-  if (report.problems > report.first_problems.size()) message += "\n  ...";
-  message += "\nRemove them, or leave them out with --skip-problems";
-  return {StatusCode::kInvalidArgument, std::move(message)};
-}
 
 Result<std::uint64_t> count_samples(const std::string& manifest_path) {
   MR_ASSIGN_OR_RETURN(const std::unique_ptr<Manifest> manifest, Manifest::open(manifest_path));
@@ -164,13 +30,15 @@ Result<std::uint64_t> count_samples(const std::string& manifest_path) {
 class RegistrationRun {
  public:
   RegistrationRun(const RequestContext& context, const PublishEnvironment& environment,
-                  const std::string& prefix, const VersionRef& ref,
+                  const RegistrationPlace& place, const VersionRef& ref,
                   const RegistrationOptions& options)
       : context_(context),
         environment_(environment),
+        place_(place),
         ref_(ref),
         options_(options),
-        source_(environment.store, prefix, {.threads = options.parallel}, environment.clock),
+        store_(place.store != nullptr ? *place.store : environment.store),
+        source_(store_, place.prefix, {.threads = options.parallel}, environment.clock),
         prefix_(source_.key_of({}).value()),
         scratch_(environment.state_directory + "/scratch"),
         path_(fmt::format("{}/{}.manifest", scratch_, environment.random.token())) {}
@@ -185,6 +53,8 @@ class RegistrationRun {
     std::error_code error;
     std::filesystem::create_directories(scratch_, error);
     if (error) return failure(file_error(error.value(), "make directory", scratch_));
+    // Before the name is taken: a prefix with a slip of the pen leaves nothing behind.
+    MR_RETURN_IF_ERROR(check_not_empty());
     if (options_.dry_run) {
       MR_RETURN_IF_ERROR(build());
       return std::move(report_);
@@ -208,18 +78,35 @@ class RegistrationRun {
   RequestContext request() const {
     return context_.with_deadline(environment_.clock.now() + options_.request_timeout);
   }
+  Status nothing_there() const {
+    return {StatusCode::kNotFound, fmt::format("there is no object below {}", source_.describe())};
+  }
+
+  Status check_not_empty() {
+    const auto page = store_.list(request(), {.prefix = prefix_, .entries_max = 1});
+    if (!page) return page.error().with_context(source_.describe());
+    return page->objects.empty() ? nothing_there() : Status();
+  }
 
   Status build() {
-    MR_ASSIGN_OR_RETURN(
-        const std::unique_ptr<ManifestBuilder> builder,
-        ManifestBuilder::create({.path = path_, .scratch = scratch_, .prefix = prefix_}));
-    RegistrationSink sink(context_, source_, *builder, environment_.clock, options_);
+    MR_ASSIGN_OR_RETURN(const std::unique_ptr<ManifestBuilder> builder,
+                        ManifestBuilder::create({.path = path_,
+                                                 .scratch = scratch_,
+                                                 .prefix = prefix_,
+                                                 .prefix_store = place_.store_url}));
+    ReservedKeys reserved(environment_.registry);
+    RegistrationSink sink(context_, {.source = source_,
+                                     .builder = *builder,
+                                     .store_url = place_.store_url,
+                                     .reserved = place_.store == nullptr ? &reserved : nullptr,
+                                     .clock = environment_.clock,
+                                     .options = options_});
     MR_RETURN_IF_ERROR(source_.scan(context_, sink));
     MR_RETURN_IF_ERROR(sink.wait());
-    report_.problems = sink.problems();
-    report_.first_problems = sink.first_problems();
-    if (report_.problems > 0 && !options_.skip_problems && !options_.dry_run) {
-      return check_problems(report_, source_);
+    report_.problems = sink.problems().count();
+    report_.first_problems = sink.problems().first();
+    if (!options_.skip_problems && !options_.dry_run) {
+      MR_RETURN_IF_ERROR(sink.problems().refuse(source_.describe()));
     }
     MR_ASSIGN_OR_RETURN(summary_, builder->finish());
     report_.files = summary_.totals.files;
@@ -228,29 +115,24 @@ class RegistrationRun {
     return {};
   }
 
+  Result<std::optional<std::uint64_t>> find_sample_count() const {
+    if (options_.sample_count) return options_.sample_count;
+    MR_ASSIGN_OR_RETURN(const std::uint64_t counted, count_samples(path_));
+    return counted > 0 ? std::optional(counted) : std::nullopt;
+  }
+
   Status commit(const Reservation& reservation) {
-    if (report_.files == 0) {
-      return {StatusCode::kNotFound,
-              fmt::format("there is no object below {}", source_.describe())};
-    }
-    std::optional<std::uint64_t> sample_count = options_.sample_count;
-    if (!sample_count) {
-      MR_ASSIGN_OR_RETURN(const std::uint64_t counted, count_samples(path_));
-      if (counted > 0) sample_count = counted;
-    }
+    if (report_.files == 0) return nothing_there();
+    MR_ASSIGN_OR_RETURN(const std::optional<std::uint64_t> sample_count, find_sample_count());
     ManifestStore manifests(environment_.store, environment_.state_directory + "/manifests");
     MR_ASSIGN_OR_RETURN(VersionLayout layout, manifests.put(context_, path_));
-    VersionFacts facts{.origin = VersionOrigin::kRegistered,
-                       .content_digest = summary_.content_digest,
-                       .layout = std::move(layout),
-                       .totals = {.files = summary_.totals.files,
-                                  .directories = summary_.totals.directories,
-                                  .symlinks = summary_.totals.symlinks,
-                                  .bytes = summary_.totals.logical_bytes},
-                       .sample_count = sample_count,
-                       .created = options_.created.value_or(environment_.clock.wall_now()),
-                       .annotation = options_.annotation,
-                       .source = source_.describe()};
+    VersionFacts facts =
+        new_version_facts({.origin = VersionOrigin::kRegistered,
+                           .sample_count = sample_count,
+                           .created = options_.created.value_or(environment_.clock.wall_now()),
+                           .annotation = options_.annotation,
+                           .source = source_.describe()},
+                          summary_, std::move(layout));
     MR_ASSIGN_OR_RETURN(report_.entry,
                         environment_.registry.commit(request(), reservation, std::move(facts)));
     return {};
@@ -258,8 +140,10 @@ class RegistrationRun {
 
   const RequestContext& context_;
   const PublishEnvironment& environment_;
+  const RegistrationPlace& place_;
   const VersionRef& ref_;
   const RegistrationOptions& options_;
+  ObjectStore& store_;
   StoreSource source_;
   const std::string prefix_;
   const std::string scratch_;
@@ -272,9 +156,9 @@ class RegistrationRun {
 
 Result<PublishReport> register_version(const RequestContext& context,
                                        const PublishEnvironment& environment,
-                                       const std::string& prefix, const VersionRef& ref,
+                                       const RegistrationPlace& place, const VersionRef& ref,
                                        const RegistrationOptions& options) {
-  return RegistrationRun(context, environment, prefix, ref, options).run();
+  return RegistrationRun(context, environment, place, ref, options).run();
 }
 
 }  // namespace millrace

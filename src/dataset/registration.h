@@ -1,10 +1,8 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "dataset/publisher.h"
 #include "dataset/registry.h"
@@ -26,14 +24,25 @@ struct RegistrationOptions {
   PublishProgress progress = {};
 };
 
-// Makes a version of the objects below a prefix of the store, where they are: no bytes are copied,
+// Where the objects are that become a version.
+struct RegistrationPlace {
+  std::string prefix = {};
+  // Another store than that of the registry, and its URL as the manifest names it for readers. Null
+  // and empty: the store of the registry.
+  ObjectStore* store = nullptr;
+  std::string store_url = {};
+};
+
+// Makes a version of the objects below a prefix of a store, where they are: no bytes are copied,
 // and each object is pinned by identity and size. The objects stay foreign: nothing of ours ever
-// deletes them, and one that is changed later makes reads of it fail.
+// deletes them, and one that is changed later makes reads of it fail. What is our own in the store
+// of the registry is refused as a problem (reserved_keys.h).
 //
-// Failures as publish(); the reservation is given up then. Blocks.
+// kNotFound, and nothing is reserved, when there is no object. Other failures as publish(); the
+// reservation is given up then. Blocks.
 Result<PublishReport> register_version(const RequestContext& context,
                                        const PublishEnvironment& environment,
-                                       const std::string& prefix, const VersionRef& ref,
+                                       const RegistrationPlace& place, const VersionRef& ref,
                                        const RegistrationOptions& options);
 
 }  // namespace millrace

@@ -15,28 +15,41 @@ RequestContext VersionReader::request(const RequestContext& context) const {
   return context.with_deadline(clock_.now() + options_.request_timeout);
 }
 
-Status VersionReader::explain(const Status& status, const ManifestObject& object) const {
-  const bool gone = status == StatusCode::kNotFound;
-  if (gone || status == StatusCode::kPreconditionFailed) {
-    return {
-        StatusCode::kPreconditionFailed,
-        fmt::format("{}: its object '{}' in {} {} since the version was made", ref_.text(),
-                    object.key.value(), store_.describe(), gone ? "was removed" : "was replaced")};
-  }
-  return status.with_context(fmt::format("{}: its object '{}'", ref_.text(), object.key.value()));
+Result<std::shared_ptr<ObjectStore>> VersionReader::store_of(const ManifestObject& object) const {
+  // Owns nothing: the store outlives the reader.
+  if (object.store.empty()) return std::shared_ptr<ObjectStore>(std::shared_ptr<void>(), &store_);
+  auto other = options_.stores(object.store);
+  if (other) return other;
+  // What is not there is the store, and not the object.
+  const Status& why = other.error();
+  const StatusCode code = why == StatusCode::kNotFound ? StatusCode::kUnavailable : why.code();
+  return failure(Status(code, why.message())
+                     .with_context(fmt::format("{}: its object '{}' in {}", ref_.text(),
+                                               object.key.value(), object.store)));
 }
 
-Status VersionReader::check_units(const ManifestObject& object, ByteRange range,
-                                  ByteView bytes) const {
+Status VersionReader::explain(const Status& status, const ManifestObject& object,
+                              const ObjectStore& store) const {
+  const std::string what =
+      fmt::format("{}: its object '{}' in {}", ref_.text(), object.key.value(), store.describe());
+  const bool gone = status == StatusCode::kNotFound;
+  if (!gone && status != StatusCode::kPreconditionFailed) return status.with_context(what);
+  return {StatusCode::kPreconditionFailed, fmt::format("{} {} since the version was made", what,
+                                                       gone ? "was removed" : "was replaced")};
+}
+
+Status VersionReader::check_units(const ManifestObject& object, const ObjectStore& store,
+                                  ByteRange range, ByteView bytes) const {
   if (!object.checksums) return {};
   const UnitRange units = units_of(range);
   for (std::uint32_t unit = units.first; unit < units.end(); ++unit) {
     const ByteRange place = bytes_of({unit, 1}, object.size);
     const ByteView content = bytes.subspan(place.offset - range.offset, place.length);
     if (crc32c(content) == (*object.checksums)[unit]) continue;
-    return {StatusCode::kCorruption,
-            fmt::format("{}: its object '{}' is damaged: bytes {} to {} fail their checksum",
-                        ref_.text(), object.key.value(), place.offset, place.end())};
+    return {
+        StatusCode::kCorruption,
+        fmt::format("{}: its object '{}' in {} is damaged: bytes {} to {} fail their checksum",
+                    ref_.text(), object.key.value(), store.describe(), place.offset, place.end())};
   }
   return {};
 }
@@ -45,23 +58,25 @@ Result<Slice> VersionReader::fetch(const RequestContext& context, const Manifest
                                    ByteRange range) const {
   const ByteRange whole = bytes_of(units_of(range), object.size);
   if (whole.empty()) return Slice();
-  auto got = store_.get(request(context),
+  MR_ASSIGN_OR_RETURN(const std::shared_ptr<ObjectStore> store, store_of(object));
+  auto got = store->get(request(context),
                         {.key = object.key, .range = whole, .identity = object.identity});
-  if (!got) return failure(explain(got.error(), object));
+  if (!got) return failure(explain(got.error(), object, *store));
   // The identity is the store's word; the size is ours.
   if (got->info.size != object.size || got->data.size() != whole.length) {
-    return failure(explain({StatusCode::kPreconditionFailed, "another size"}, object));
+    return failure(explain({StatusCode::kPreconditionFailed, "another size"}, object, *store));
   }
-  MR_RETURN_IF_ERROR(check_units(object, whole, got->data.bytes()));
+  MR_RETURN_IF_ERROR(check_units(object, *store, whole, got->data.bytes()));
   return std::move(got->data);
 }
 
 Status VersionReader::check_object(const RequestContext& context,
                                    const ManifestObject& object) const {
-  const auto info = store_.head(request(context), object.key);
-  if (!info) return explain(info.error(), object);
+  MR_ASSIGN_OR_RETURN(const std::shared_ptr<ObjectStore> store, store_of(object));
+  const auto info = store->head(request(context), object.key);
+  if (!info) return explain(info.error(), object, *store);
   if (info->identity == object.identity && info->size == object.size) return {};
-  return explain({StatusCode::kPreconditionFailed, "another object"}, object);
+  return explain({StatusCode::kPreconditionFailed, "another object"}, object, *store);
 }
 
 Result<std::size_t> VersionWindow::read_at(const RequestContext& context,

@@ -10,6 +10,7 @@
 #include "base/request_context.h"
 #include "base/status.h"
 #include "dataset/manifest.h"
+#include "dataset/store_resolver.h"
 #include "dataset/version_ref.h"
 #include "objectstore/object_store.h"
 
@@ -21,25 +22,29 @@ struct VersionReaderOptions {
   std::uint64_t window_bytes = 4 * kMiB;
   // One request, its retries included.
   Duration request_timeout = std::chrono::minutes(5);
+  // Opens the other stores that registered objects lie in.
+  StoreResolver stores = refuse_other_stores;
 };
 
-// Reads the files of one version straight from the store, without a cache: for those who read a
+// Reads the files of one version straight from their stores, without a cache: for those who read a
 // version once, from end to end.
 //
 // What is delivered is what the manifest names: every request is conditional on the identity of its
 // object, and whole units are fetched and held against their checksums where the manifest has them.
 // An object that changed or is gone is kPreconditionFailed, bytes that fail their check are
-// kCorruption; both name dataset, version and key.
+// kCorruption. A store that cannot be opened or asked keeps its own code, kNotFound aside, which
+// becomes kUnavailable. All of them name dataset, version, key and store.
 //
 // Stateless, safe from any thread. Store, manifest and clock outlive it. Blocks.
 class VersionReader {
  public:
+  // `store` is the one that the manifest is in.
   VersionReader(ObjectStore& store, const Manifest& manifest, VersionRef ref,
                 VersionReaderOptions options = {}, Clock& clock = system_clock())
       : store_(store),
         manifest_(manifest),
         ref_(std::move(ref)),
-        options_(options),
+        options_(std::move(options)),
         clock_(clock) {}
 
   const Manifest& manifest() const { return manifest_; }
@@ -55,8 +60,12 @@ class VersionReader {
 
  private:
   RequestContext request(const RequestContext& context) const;
-  Status explain(const Status& status, const ManifestObject& object) const;
-  Status check_units(const ManifestObject& object, ByteRange range, ByteView bytes) const;
+  // Where the object is.
+  Result<std::shared_ptr<ObjectStore>> store_of(const ManifestObject& object) const;
+  Status explain(const Status& status, const ManifestObject& object,
+                 const ObjectStore& store) const;
+  Status check_units(const ManifestObject& object, const ObjectStore& store, ByteRange range,
+                     ByteView bytes) const;
 
   ObjectStore& store_;
   const Manifest& manifest_;

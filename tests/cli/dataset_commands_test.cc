@@ -302,8 +302,60 @@ TEST_F(DatasetCommands, ImportRegistersWhatIsMissingWhenAsked) {
 
   write("far.yaml", "datasets: {a: {versions: {v1: {path: /elsewhere/x/}}}}\n");
   const Outcome far = millrace({"registry", "import", "--register", "far.yaml"});
-  EXPECT_EQ(far.exit_code, 2);
-  EXPECT_THAT(far.err, AllOf(HasSubstr("far.yaml:1: a@v1"), HasSubstr("not in the store")));
+  EXPECT_EQ(far.exit_code, 3);
+  EXPECT_THAT(far.err, AllOf(HasSubstr("far.yaml:1: a@v1"), HasSubstr("/elsewhere/x")));
+}
+
+TEST_F(DatasetCommands, RegistersWhatLiesInAnotherStore) {
+  write("other/raw/1.txt", "one");
+  write("other/raw/2.txt", "two");
+  const std::vector<std::string> registering = {"register", path("other/raw/"), "far@v1",
+                                                "--created", "2026-01-15"};
+  const Outcome registered = millrace(registering);
+  EXPECT_EQ(registered.exit_code, 0) << registered.err;
+  EXPECT_EQ(millrace({"version", "verify", "far@v1"}).exit_code, 0);
+  EXPECT_EQ(millrace({"version", "extract", "far@v1", "out"}).exit_code, 0);
+  EXPECT_EQ(read("out/2.txt"), "two");
+  // The document leads to the same place from an empty registry.
+  const Outcome exported = millrace({"registry", "export", "out.yaml"});
+  EXPECT_THAT(read("out.yaml"), HasSubstr("path: file://" + path("other/raw") + "/\n"));
+  std::filesystem::create_directories(path("t"));
+  variables_["MILLRACE_STORE"] = path("t");
+  EXPECT_EQ(millrace({"registry", "import", "--register", "out.yaml"}).out, "far@v1: registered\n");
+  EXPECT_EQ(millrace({"registry", "export"}).out, read("out.yaml"));
+  EXPECT_EQ(millrace({"version", "gc"}).exit_code, 0);
+  EXPECT_EQ(read("other/raw/1.txt"), "one");
+  // A store that is gone is named with all that leads to it.
+  std::filesystem::rename(path("other"), path("moved"));
+  const Outcome gone = millrace({"version", "extract", "far@v1", "out2"});
+  EXPECT_EQ(gone.exit_code, 5) << gone.err;
+  EXPECT_THAT(gone.err, AllOf(HasSubstr("far@v1"), HasSubstr("1.txt"), HasSubstr("other/raw")));
+}
+
+TEST_F(DatasetCommands, RegistersNoPlaceThatHoldsTheRegistryOrThatOthersCannotReach) {
+  write("s/x", "1");
+  const Outcome around = millrace({"register", directory_ + "/", "a@v1"});
+  EXPECT_EQ(around.exit_code, 2);
+  EXPECT_THAT(around.err, HasSubstr("has the registry itself in it"));
+  write("local/x", "1");
+  const Outcome local = millrace({"register", path("local/"), "a@v1", "--dry-run", "--store",
+                                  "s3://bucket/ours?endpoint=http://127.0.0.1:1"});
+  EXPECT_EQ(local.exit_code, 2);
+  EXPECT_THAT(local.err, HasSubstr("use publish"));
+  const Outcome above = millrace({"register", "s3://bucket/", "a@v1", "--dry-run", "--store",
+                                  "s3://bucket/ours?endpoint=http://127.0.0.1:1"});
+  EXPECT_EQ(above.exit_code, 2);
+  EXPECT_THAT(above.err, HasSubstr("has the registry itself in it"));
+}
+
+TEST_F(DatasetCommands, PromoteAndPublishCopyFromAnotherStore) {
+  write("other/raw/1.txt", "one");
+  EXPECT_EQ(millrace({"promote", path("other/raw/"), "a@v1"}).exit_code, 0);
+  EXPECT_EQ(millrace({"publish", "file://" + path("other/raw/"), "a@v2", "--no-base"}).exit_code,
+            0);
+  std::filesystem::remove_all(path("other"));
+  EXPECT_EQ(millrace({"version", "verify", "a@v1"}).exit_code, 0);
+  EXPECT_EQ(millrace({"version", "verify", "a@v2"}).exit_code, 0);
 }
 
 TEST_F(DatasetCommands, ARunIsRecordedAndItsCodeIsOurs) {

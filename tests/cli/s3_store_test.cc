@@ -60,6 +60,36 @@ TEST_F(S3StoreCommands, AnInterruptedUploadLeavesNothing) {
   EXPECT_EQ(server_.object_count("test-bucket"), 0U);
 }
 
+TEST_F(S3StoreCommands, AVersionMayLieInOtherBuckets) {
+  millrace::testing::StrictS3Server far({.buckets = {"data"}});
+  far.put_object("data", "raw/set/a.txt", "far");
+  server_.put_object("test-bucket", "raw/a.txt", "beside the registry");
+  const std::string url = "s3://data/raw/set/?endpoint=" + far.url();
+  const Outcome registered = millrace({"register", url, "far@v1"});
+  ASSERT_EQ(registered.exit_code, 0) << registered.err;
+  const Outcome beside = millrace({"register", "s3://test-bucket/raw/", "beside@v1", "--hash"});
+  ASSERT_EQ(beside.exit_code, 0) << beside.err;
+  EXPECT_EQ(millrace({"version", "extract", "far@v1", "one"}).exit_code, 0);
+  EXPECT_EQ(read("one/a.txt"), "far");
+  EXPECT_EQ(millrace({"version", "extract", "beside@v1", "two"}).exit_code, 0);
+  EXPECT_EQ(read("two/a.txt"), "beside the registry");
+  EXPECT_THAT(millrace({"registry", "export"}).out,
+              AllOf(HasSubstr("s3://data/raw/set?endpoint="), HasSubstr("s3://test-bucket/raw")));
+  // Promoting from there is a copy through this machine.
+  EXPECT_EQ(millrace({"promote", url, "own@v1"}).exit_code, 0);
+  far.put_object("data", "raw/set/a.txt", "changed");
+  EXPECT_EQ(millrace({"version", "verify", "own@v1"}).exit_code, 0);
+  const Outcome changed = millrace({"version", "verify", "far@v1"});
+  EXPECT_EQ(changed.exit_code, 8);
+  EXPECT_THAT(changed.out + changed.err,
+              AllOf(HasSubstr("far@v1"), HasSubstr("raw/set/a.txt"), HasSubstr("s3://data")));
+  const Outcome parameters =
+      millrace({"register", "s3://test-bucket/raw/?endpoint=" + server_.url() + "&region=x", "a@v1",
+                "--dry-run"});
+  EXPECT_EQ(parameters.exit_code, 2);
+  EXPECT_THAT(parameters.err, HasSubstr("without parameters"));
+}
+
 TEST_F(S3StoreCommands, WhatTheStoreRefusesIsOneSentence) {
   const auto fails = [&](const std::string& place, int exit_code, const std::string& what) {
     const Outcome outcome = millrace({"store", "stat", place});

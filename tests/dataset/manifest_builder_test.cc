@@ -150,6 +150,33 @@ TEST_F(ManifestBuilderTest, ObjectsAreChecked) {
   EXPECT_FALSE(made->add_object(object(UINT64_MAX)));
 }
 
+TEST_F(ManifestBuilderTest, OtherStoresAreFewAndTheirObjectsForeign) {
+  const auto made = builder(EntryArrival::kAnyOrder);
+  NewObject far = object(9);
+  far.foreign = false;
+  far.store = "s3://far";
+  EXPECT_FALSE(made->add_object(far)) << "it could be deleted";
+  far.foreign = true;
+  std::vector<std::uint32_t> numbers;
+  for (std::size_t n = 0; n < kManifestStoresMax; ++n) {
+    far.store = "s3://" + std::string(kManifestStoreBytesMax - 7, 'x') + std::to_string(n + 10);
+    const auto number = made->add_object(far);
+    ASSERT_TRUE(number) << number.error().to_string();
+    numbers.push_back(*number);
+  }
+  EXPECT_TRUE(made->add_object(far)) << "known already";
+  far.store = "s3://one-too-many";
+  EXPECT_EQ(made->add_object(far).error().code(), StatusCode::kResourceExhausted);
+  far.store.resize(kManifestStoreBytesMax + 1, 'x');
+  EXPECT_EQ(made->add_object(far).error().code(), StatusCode::kInvalidArgument);
+  ASSERT_TRUE(made->finish());
+  const auto manifest = Manifest::open(path).value();
+  for (const std::uint32_t number : numbers) {
+    EXPECT_EQ(manifest->object(number).value().store.size(), kManifestStoreBytesMax);
+    EXPECT_TRUE(manifest->object(number).value().store.ends_with(std::to_string(number + 10)));
+  }
+}
+
 TEST_F(ManifestBuilderTest, SortedEntriesMustBeSo) {
   const auto add_all = [this](std::vector<NewEntry> entries) {
     const auto made = builder(EntryArrival::kSorted);

@@ -51,7 +51,7 @@ std::vector<std::string> all_answers(const Manifest& manifest) {
     for (const Extent& extent : extents.value_or(std::vector<Extent>{})) {
       text += fmt::format("{} {} {} ", extent.object, extent.offset, extent.logical_bytes);
       const auto object = manifest.object_of(*entry, extent);
-      text += object ? object->key.value() + object->identity.value() : "failed";
+      text += object ? object->key.value() + object->identity.value() + object->store : "failed";
       if (object && object->checksums) {
         text += fmt::format("{}", fmt::join(*object->checksums, " "));
       }

@@ -100,6 +100,9 @@ void add_random_objects(TreeRandom& random, ManifestTree& tree) {
                                 .size = random() % (3 * kUnitBytes) + 1,
                                 .foreign = random() % 2 == 0,
                                 .checksums = {}};
+    if (object.foreign && random() % 2 == 0) {
+      object.store = fmt::format("s3://bucket{}?endpoint=http://host", random() % 3);
+    }
     if (!object.foreign) {
       for (std::uint32_t unit = 0; unit < unit_count(object.size); ++unit)
         object.checksums.push_back(static_cast<std::uint32_t>(random()));
@@ -121,6 +124,7 @@ void expect_content(const Manifest& manifest, const ManifestTree& tree, const Ne
       EXPECT_EQ(object->identity, wanted.hash.identity());
       EXPECT_EQ(object->size, wanted.size);
       EXPECT_TRUE(object->foreign);
+      EXPECT_EQ(object->store, tree.prefix_store);
       continue;
     }
     const ManifestTree::Object& model = tree.objects[extent.object];
@@ -128,6 +132,7 @@ void expect_content(const Manifest& manifest, const ManifestTree& tree, const Ne
     EXPECT_EQ(object->identity.value(), model.identity);
     EXPECT_EQ(object->size, model.size);
     EXPECT_EQ(object->foreign, model.foreign);
+    EXPECT_EQ(object->store, model.store);
     EXPECT_EQ(object->checksums ? *object->checksums : UnitChecksums{}, model.checksums);
   }
 }
@@ -196,6 +201,7 @@ ManifestTree random_tree(std::uint64_t seed, std::size_t entries) {
   TreeRandom random(seed);
   ManifestTree tree;
   tree.prefix = random() % 2 == 0 ? "" : "some/prefix/";
+  tree.prefix_store = random() % 2 == 0 ? "" : "s3://bucket1?endpoint=http://host";
   add_random_objects(random, tree);
   std::vector<std::string> directories = {""};
   tree.add_directories("");
@@ -249,6 +255,7 @@ Result<ManifestSummary> build_tree(const ManifestTree& tree, const std::string& 
       const auto builder,
       ManifestBuilder::create({.path = path,
                                .prefix = tree.prefix,
+                               .prefix_store = tree.prefix_store,
                                .arrival = sorted ? EntryArrival::kSorted : EntryArrival::kAnyOrder,
                                .run_bytes = run_bytes}));
   for (const ManifestTree::Object& object : tree.objects) {
@@ -257,6 +264,7 @@ Result<ManifestSummary> build_tree(const ManifestTree& tree, const std::string& 
                                              .identity = ObjectIdentity(object.identity),
                                              .size = object.size,
                                              .foreign = object.foreign,
+                                             .store = object.store,
                                              .checksums = object.checksums}));
   }
   std::vector<const NewEntry*> entries;

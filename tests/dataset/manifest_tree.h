@@ -38,9 +38,11 @@ struct ManifestTree {
     std::string identity;
     std::uint64_t size = 0;
     bool foreign = false;
+    std::string store = {};
     std::vector<std::uint32_t> checksums;
   };
   std::string prefix;
+  std::string prefix_store;
   std::vector<Object> objects;
   std::map<std::string, NewEntry> entries;  // With all directories, the root too.
 

@@ -1,0 +1,67 @@
+#include "cli/other_stores.h"
+
+#include <fmt/format.h>
+
+namespace millrace::cli {
+namespace {
+
+// Directories and memory mean something else on every machine.
+bool is_local(const StoreUrl& url) { return url.scheme != StoreUrl::Scheme::kS3; }
+
+bool is_same_bucket(const StoreUrl& a, const StoreUrl& b) {
+  return a.scheme == b.scheme && a.root == b.root &&
+         a.parameter("endpoint") == b.parameter("endpoint");
+}
+
+// Whether `inner` lies below `outer`, or is the same.
+bool reaches_around(std::string_view outer, std::string_view inner) {
+  while (outer.ends_with('/'))
+    outer.remove_suffix(1);
+  return outer.empty() || inner == outer ||
+         (inner.starts_with(outer) && inner[outer.size()] == '/');
+}
+
+}  // namespace
+
+StoreResolver other_stores(Session& session) {
+  return [&session](const std::string& text) -> Result<std::shared_ptr<ObjectStore>> {
+    const auto url = parse_store_url(text);
+    if (!url) return failure(StatusCode::kCorruption, url.error().message());
+    if (is_local(*url) && !is_local(session.settings().store)) {
+      return failure(StatusCode::kPermissionDenied,
+                     "a registry in a bucket cannot lead to files of this machine");
+    }
+    return session.store(*url);
+  };
+}
+
+Result<StoreUrl> registrable_store(const Session& session, const Location& location) {
+  const StoreUrl& ours = session.settings().store;
+  if (is_local(location.store) && !is_local(ours)) {
+    return failure(StatusCode::kInvalidArgument,
+                   fmt::format("{} is on this machine and the registry is not, so that nobody else "
+                               "could read it: use publish, which copies",
+                               location.to_string()));
+  }
+  StoreUrl url = location.store.without_prefix();
+  if (!is_same_bucket(url, ours)) {
+    const bool around =
+        is_local(url) && url.scheme == ours.scheme && reaches_around(url.root, ours.root);
+    if (!around) return url;
+  } else if (url.parameters != ours.parameters) {
+    return failure(StatusCode::kInvalidArgument,
+                   fmt::format("{} is in the bucket of the registry: write it without parameters, "
+                               "which are those of {}",
+                               location.to_string(), ours.to_string()));
+  } else if (!reaches_around(location.store.prefix.empty()
+                                 ? location.key
+                                 : location.store.prefix + "/" + location.key,
+                             ours.prefix)) {
+    return url;
+  }
+  return failure(StatusCode::kInvalidArgument,
+                 fmt::format("{} has the registry itself in it, {}: name what lies beside it",
+                             location.to_string(), ours.to_string()));
+}
+
+}  // namespace millrace::cli
