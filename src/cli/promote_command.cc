@@ -19,6 +19,7 @@ Result<int> promote_staging(Session& session, const PublishFlags& flags) {
                          .dry_run = flags.dry_run,
                          .skip_problems = flags.skip_problems,
                          .sample_count = flags.sample_count,
+                         .index = flags.index,
                          .progress = publishing->progress(*line)};
   MR_ASSIGN_OR_RETURN(options.annotation, publishing->annotation());
   MR_ASSIGN_OR_RETURN(options.created, publishing->created());

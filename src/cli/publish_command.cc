@@ -28,6 +28,7 @@ Result<int> publish_files(Session& session, const PublishCommandOptions& options
                                  .dry_run = options.flags.dry_run,
                                  .skip_problems = options.flags.skip_problems,
                                  .sample_count = options.flags.sample_count,
+                                 .index = options.flags.index,
                                  .progress = publishing->progress(*line)};
   MR_ASSIGN_OR_RETURN(publish_options.annotation, publishing->annotation());
   MR_ASSIGN_OR_RETURN(publish_options.created, publishing->created());

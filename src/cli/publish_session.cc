@@ -45,10 +45,14 @@ void add_publish_flags(CLI::App& command, PublishFlags& flags, const std::string
   command.add_option("--notes", flags.notes, "A sentence about it, for people")->type_name("TEXT");
   command.add_option("--label", flags.labels, "A label; may be given more than once")
       ->type_name("NAME=VALUE");
+  CLI::Option* const count =
+      command.add_option("--sample-count", flags.sample_count,
+                         "How many samples it has; counted by file names when not given");
+  count->type_name("COUNT");
   command
-      .add_option("--sample-count", flags.sample_count,
-                  "How many samples it has; counted by file names when not given")
-      ->type_name("COUNT");
+      .add_flag("--index", flags.index,
+                "Find the samples in its tar files, and store where they are, for loaders")
+      ->excludes(count);
   command
       .add_option("--created", flags.created, "When its content was made, as 2026-01-15; else now")
       ->type_name("DATE");
@@ -79,7 +83,8 @@ PublishSession::PublishSession(Session& session, const PublishFlags& flags, Vers
                    .buffers = buffers,
                    .clock = session.clock(),
                    .random = system_random(),
-                   .state_directory = session.settings().cache} {}
+                   .state_directory = session.settings().cache,
+                   .stores = other_stores(session)} {}
 
 Result<std::unique_ptr<PublishSession>> PublishSession::open(Session& session,
                                                              const PublishFlags& flags) {
@@ -179,6 +184,7 @@ Result<int> PublishSession::report(const PublishReport& report, TimePoint starte
                   {"reused_bytes", report.reused_bytes},
                   {"problems", report.problems},
                   {"seconds", std::chrono::duration<double>(took).count()}};
+    if (report.indexed_samples) document["indexed_samples"] = *report.indexed_samples;
     if (report.base) document["base"] = report.base->text();
     if (report.entry) document["content_digest"] = to_hex(report.entry->facts->content_digest);
     MR_RETURN_IF_ERROR(session_.output().document(document));
@@ -205,6 +211,9 @@ Result<int> PublishSession::report(const PublishReport& report, TimePoint starte
   }
   if (report.resumed_bytes > 0) {
     text += fmt::format(", {} stored before", format_size(report.resumed_bytes));
+  }
+  if (report.indexed_samples) {
+    text += fmt::format(", {} indexed", counted(*report.indexed_samples, "sample"));
   }
   if (report.entry) {
     text += fmt::format("; content {}, in {}", digits(report.entry->facts->content_digest),

@@ -23,6 +23,7 @@ struct PublishFlags {
   std::string notes;
   std::vector<std::string> labels;
   std::optional<std::uint64_t> sample_count;
+  bool index = false;
   std::string created;
   bool dry_run = false;
   bool skip_problems = false;

@@ -24,6 +24,7 @@ Result<int> register_objects(Session& session, const RegisterCommandOptions& opt
                                    .dry_run = options.flags.dry_run,
                                    .skip_problems = options.flags.skip_problems,
                                    .sample_count = options.flags.sample_count,
+                                   .index = options.flags.index,
                                    .progress = publishing->progress(*line)};
   MR_ASSIGN_OR_RETURN(registration.annotation, publishing->annotation());
   MR_ASSIGN_OR_RETURN(registration.created, publishing->created());

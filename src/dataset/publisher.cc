@@ -17,6 +17,7 @@
 #include "dataset/publish_facts.h"
 #include "dataset/publish_manifest.h"
 #include "dataset/publish_uploads.h"
+#include "dataset/sample_indexing.h"
 #include "dataset/sample_name.h"
 #include "platform/file_error.h"
 
@@ -155,6 +156,7 @@ class Publication final : public PackPlanSink {
   Status plan_entry(const Candidate& candidate);
   Status commit();
   Result<ManifestSummary> write_manifest(const std::string& path);
+  Status index(const std::string& manifest_path);
   VersionFacts facts(const ManifestSummary& summary, VersionLayout layout) const;
 
   Status add_pack(PlannedPack pack) override {
@@ -349,6 +351,7 @@ VersionFacts Publication::facts(const ManifestSummary& summary, VersionLayout la
     }
   }
   std::optional<std::uint64_t> sample_count = options_.sample_count;
+  if (report_.indexed_samples) sample_count = report_.indexed_samples;
   if (!sample_count && samples_.count() > 0) sample_count = samples_.count();
   return new_version_facts({.origin = options_.origin,
                             .sample_count = sample_count,
@@ -358,14 +361,27 @@ VersionFacts Publication::facts(const ManifestSummary& summary, VersionLayout la
                            summary, std::move(layout));
 }
 
+Status Publication::index(const std::string& manifest_path) {
+  if (!options_.index) return {};
+  MR_ASSIGN_OR_RETURN(report_.indexed_samples,
+                      index_samples(context_, environment_,
+                                    {.manifest_path = manifest_path,
+                                     .ref = ref_,
+                                     .stores = environment_.stores,
+                                     .parallel = options_.parallel,
+                                     .request_timeout = options_.request_timeout}));
+  return {};
+}
+
 Status Publication::commit() {
   const PublishUploadTotals totals = uploads_->totals();
   report_.resumed_bytes = totals.resumed_bytes;
   MR_RETURN_IF_ERROR(uploads_->check_all(context_));
   const std::string path = fmt::format("{}/{}.manifest", scratch_, reservation_->nonce);
   MR_ASSIGN_OR_RETURN(const ManifestSummary summary, write_manifest(path));
+  const Status indexed = index(path);
   ManifestStore manifests(environment_.store, environment_.state_directory + "/manifests");
-  Result<VersionLayout> layout = manifests.put(context_, path);
+  Result<VersionLayout> layout = indexed.ok() ? manifests.put(context_, path) : failure(indexed);
   std::error_code ignored;
   std::filesystem::remove(path, ignored);
   if (!layout) return layout.error();

@@ -12,6 +12,7 @@
 #include "dataset/pack_planner.h"
 #include "dataset/registry.h"
 #include "dataset/source_tree.h"
+#include "dataset/store_resolver.h"
 #include "dataset/version_ref.h"
 #include "objectstore/object_store.h"
 
@@ -26,6 +27,8 @@ struct PublishEnvironment {
   Random& random;
   // Local, for what must survive a kill, for manifests, and for temporary files. Made when absent.
   std::string state_directory;
+  // Opens the other stores that objects of a version may lie in which content is taken over from.
+  StoreResolver stores = refuse_other_stores;
 };
 
 // Told how far it is; from any thread.
@@ -53,6 +56,8 @@ struct PublishOptions {
   bool skip_problems = false;
   VersionAnnotation annotation = {};
   std::optional<std::uint64_t> sample_count = {};
+  // Makes a sample index of the tar files (sample_indexing.h), which then tells the sample count.
+  bool index = false;
   std::optional<WallTime> created = {};
   // See PublishUploadOptions.
   std::function<ObjectInfo(const SourceEntry&)> copied_from = nullptr;
@@ -71,6 +76,8 @@ struct PublishReport {
   std::uint64_t reused_files = 0;   // Taken over from the base.
   std::uint64_t reused_bytes = 0;
   std::optional<VersionName> base = {};
+  // Of the tar files, when an index was asked for.
+  std::optional<std::uint64_t> indexed_samples = {};
   std::uint64_t problems = 0;
   std::vector<SourceProblem> first_problems = {};
 };

@@ -9,6 +9,7 @@
 #include "dataset/manifest_cursor.h"
 #include "dataset/manifest_store.h"
 #include "dataset/registration_sink.h"
+#include "dataset/sample_indexing.h"
 #include "dataset/sample_name.h"
 #include "platform/file_error.h"
 
@@ -115,7 +116,24 @@ class RegistrationRun {
     return {};
   }
 
-  Result<std::optional<std::uint64_t>> find_sample_count() const {
+  StoreResolver stores() const {
+    // All objects are in one store. Owns nothing: it outlives the registration.
+    return [this](const std::string& /*url*/) -> Result<std::shared_ptr<ObjectStore>> {
+      return std::shared_ptr<ObjectStore>(std::shared_ptr<void>(), &store_);
+    };
+  }
+
+  Result<std::optional<std::uint64_t>> find_sample_count() {
+    if (options_.index) {
+      MR_ASSIGN_OR_RETURN(report_.indexed_samples,
+                          index_samples(context_, environment_,
+                                        {.manifest_path = path_,
+                                         .ref = ref_,
+                                         .stores = stores(),
+                                         .parallel = options_.parallel,
+                                         .request_timeout = options_.request_timeout}));
+      return report_.indexed_samples;
+    }
     if (options_.sample_count) return options_.sample_count;
     MR_ASSIGN_OR_RETURN(const std::uint64_t counted, count_samples(path_));
     return counted > 0 ? std::optional(counted) : std::nullopt;

@@ -20,6 +20,8 @@ struct RegistrationOptions {
   bool skip_problems = false;
   VersionAnnotation annotation = {};
   std::optional<std::uint64_t> sample_count = {};
+  // Makes a sample index of the tar files (sample_indexing.h), which then tells the sample count.
+  bool index = false;
   std::optional<WallTime> created = {};
   PublishProgress progress = {};
 };

@@ -11,6 +11,12 @@
 
 namespace millrace {
 
+VersionReader VersionReader::with_window(std::uint64_t window_bytes) const {
+  VersionReaderOptions options = options_;
+  options.window_bytes = window_bytes;
+  return VersionReader(store_, manifest_, ref_, std::move(options), clock_);
+}
+
 RequestContext VersionReader::request(const RequestContext& context) const {
   return context.with_deadline(clock_.now() + options_.request_timeout);
 }

@@ -47,6 +47,9 @@ class VersionReader {
         options_(std::move(options)),
         clock_(clock) {}
 
+  // The same with another window.
+  VersionReader with_window(std::uint64_t window_bytes) const;
+
   const Manifest& manifest() const { return manifest_; }
   const VersionRef& ref() const { return ref_; }
   const VersionReaderOptions& options() const { return options_; }
