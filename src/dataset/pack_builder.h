@@ -18,9 +18,10 @@ namespace millrace {
 
 struct PackBuilderOptions {
   // A pack up to this size is stored by one put, in one buffer.
-  std::uint64_t put_bytes_max = 8 * kMiB;
-  // How much is read and sent at a time. A multiple of the cache's unit.
-  std::uint64_t chunk_bytes = 4 * kMiB;
+  std::uint64_t put_bytes_max = 16 * kMiB;
+  // How much is read and sent at a time. A multiple of the cache's unit. As large as stores make
+  // the parts of an upload, so that one is sent from where it was read to, without a copy.
+  std::uint64_t chunk_bytes = 16 * kMiB;
   // How many files of a chunk are read at once when there are readers.
   std::size_t reads_max = 32;
 };
@@ -41,9 +42,9 @@ struct BuiltPack {
 
 // Writes planned packs to a store.
 //
-// Safe from any thread: several packs may be built at once. Each takes one buffer of the pool at a
-// time and what the store's upload holds back; the pool must have room for a part of an upload and
-// a chunk for each pack that is being built, else they wait for one another until their deadline.
+// Safe from any thread: several packs may be built at once. One that waits for a buffer of the pool
+// holds no other but those on their way to the store, which come back: the pool needs room for one
+// chunk, and the more it has, the more is on its way.
 class PackBuilder {
  public:
   // Everything outlives the builder. `readers` may be null; see PackStream.

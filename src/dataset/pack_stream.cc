@@ -31,6 +31,8 @@ Overlap overlap(std::uint64_t begin, std::uint64_t end, std::uint64_t window,
   return {.skipped = from - begin, .bytes = into.subspan(from - window, to - from)};
 }
 
+void fill_zeros(const Overlap& place) { std::ranges::fill(place.bytes, std::byte{0}); }
+
 }  // namespace
 
 // Shared with tasks that may come to run after all is done, and then find nothing to do.
@@ -70,14 +72,14 @@ Status PackStream::fill(const RequestContext& context, MutableByteView into) {
 }
 
 Result<std::vector<PackStream::Part>> PackStream::lay_out(MutableByteView into) {
-  // Everything between headers and contents is zeros, and so is the end of the pack.
-  std::ranges::fill(into, std::byte{0});
   const std::uint64_t end = offset_ + into.size();
   std::vector<Part> parts;
   for (; member_ < pack_.members.size(); ++member_) {
     MR_RETURN_IF_ERROR(lay_out_member(member_, into, parts));
-    if (member_end(pack_.members[member_]) > end) break;
+    if (member_end(pack_.members[member_]) > end) return parts;
   }
+  const std::uint64_t members_end = pack_.members.empty() ? 0 : member_end(pack_.members.back());
+  fill_zeros(overlap(members_end, pack_.bytes, offset_, into));
   return parts;
 }
 
@@ -97,6 +99,7 @@ Status PackStream::lay_out_member(std::size_t member, MutableByteView into,
     const Overlap place = overlap(begin, planned.content_offset, offset_, into);
     std::memcpy(place.bytes.data(), header.data() + place.skipped, place.bytes.size());
   }
+  fill_zeros(overlap(planned.content_offset + file.size, member_end(planned), offset_, into));
   const Overlap content =
       overlap(planned.content_offset, planned.content_offset + file.size, offset_, into);
   // A file without bytes is looked at with the last byte of its header.

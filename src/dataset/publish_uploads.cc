@@ -13,7 +13,8 @@
 namespace millrace {
 namespace {
 
-constexpr std::uint64_t kUploadChunkBytes = 4 * kMiB;
+// As large as stores make the parts of an upload, so that one is sent without a copy.
+constexpr std::uint64_t kUploadChunkBytes = 16 * kMiB;
 static_assert(kUploadChunkBytes % kUnitBytes == 0, "checksums are of whole units");
 // A file that needs more than one buffer is uploaded in parts.
 constexpr std::uint64_t kUploadPutBytesMax = kUploadChunkBytes;

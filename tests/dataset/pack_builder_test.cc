@@ -126,6 +126,10 @@ class PackBuilderTest : public ::testing::Test {
     const auto result = memory_->get(kPackContext, {.key = kPackKey});
     return result ? std::string(result->data.text()) : result.error().to_string();
   }
+  // What lies between files must not be what a buffer held before.
+  static void expect_zeros(const std::string& bytes, std::uint64_t offset, std::uint64_t length) {
+    EXPECT_EQ(bytes.substr(offset, length), std::string(length, '\0')) << "at " << offset;
+  }
   void expect_right(const BuiltPack& built, const PlannedPack& plan) {
     const std::string bytes = stored_bytes();
     ASSERT_EQ(built.object.size, bytes.size());
@@ -149,7 +153,9 @@ class PackBuilderTest : public ::testing::Test {
       ASSERT_EQ(listed[n].content_offset, built.members[n].content_offset);
       ASSERT_EQ(bytes.substr(listed[n].content_offset, listed[n].member.size), content);
       ASSERT_EQ(built.members[n].hash, sha256(as_bytes(content)));
+      expect_zeros(bytes, listed[n].content_offset + file.size, tar_padded(file.size) - file.size);
     }
+    expect_zeros(bytes, bytes.size() - kTarEndBytes, kTarEndBytes);
   }
 
   ScratchTree tree_;

@@ -46,7 +46,7 @@ ThreadPool& S3ObjectStore::part_threads() {
   MutexLock lock(mutex_);
   if (part_threads_ == nullptr) {
     part_threads_ = std::make_unique<ThreadPool>(
-        ThreadPoolOptions{.name = "s3-part", .threads = client_.options().parts_in_flight_max});
+        ThreadPoolOptions{.name = "s3-part", .threads = client_.options().part_threads});
   }
   return *part_threads_;
 }

@@ -31,7 +31,10 @@ struct S3Options {
   // All parts of an upload but the last have this size (some stores insist on equal parts), more
   // only when the caller announced an object that would need over 10,000 of them.
   std::uint64_t part_bytes = 16 * kMiB;
+  // Of one upload.
   std::size_t parts_in_flight_max = 4;
+  // Of all uploads to the store: each part on its way has a thread.
+  std::size_t part_threads = 16;
   // The most that CopyObject takes at once; larger objects are copied by parts of copy_part_bytes.
   std::uint64_t copy_bytes_max = 5 * kGiB;
   std::uint64_t copy_part_bytes = kGiB;

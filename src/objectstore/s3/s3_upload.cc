@@ -55,8 +55,9 @@ Status S3Upload::write(const RequestContext& context, Slice data) {
   total_bytes_ += data.size();
   pending_bytes_ += data.size();
   if (!data.empty()) pending_.push_back(std::move(data));
-  // The last part is kept back until more follows: only then is it known not to be the only one.
-  while (pending_bytes_ > part_bytes_) {
+  // The first part is kept back until more follows, or is announced: it might be the only one.
+  const bool has_parts = parts_started_ > 0 || options_.size_hint > part_bytes_;
+  while (pending_bytes_ > part_bytes_ || (has_parts && pending_bytes_ == part_bytes_)) {
     MR_RETURN_IF_ERROR(send_part(context, take_pending(part_bytes_)));
   }
   return {};

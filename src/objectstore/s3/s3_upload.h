@@ -14,7 +14,8 @@ namespace millrace::s3 {
 // turns out to fit one part is a plain PUT.
 //
 // Invariants:
-//  1. pending_ holds less than one part between calls.
+//  1. pending_ holds less than one part between calls, but for the first, which may be the only
+//     one: it is held back until more is written or was announced.
 //  2. Parts are numbered in the order of their bytes; parts_[n - 1] is part n, filled when it
 //  arrives.
 //  3. After the first failure nothing more is sent.

@@ -236,6 +236,20 @@ TEST_F(S3Store, AbandonedAndFailedUploadsLeaveNothingBehind) {
   EXPECT_EQ(server_.object_count(kBucket), 0U);
 }
 
+TEST_F(S3Store, HoldsTheFirstPartBackUnlessMoreIsAnnounced) {
+  // The smallest part of an upload whose size is announced.
+  const std::string part = pattern(kMiB);
+  for (const std::uint64_t announced : {part.size(), part.size() + 1}) {
+    auto started = raw().start_upload(within(), ObjectKey("m"), {.size_hint = announced});
+    ASSERT_TRUE(started.has_value());
+    ASSERT_TRUE((*started)->write(within(), Slice::copy_of(part)).ok());
+    ASSERT_TRUE((*started)->finish(within()).has_value());
+    EXPECT_EQ(server_.get_object(kBucket, "m"), part);
+    EXPECT_EQ(server_.count([](const auto& r) { return r.has_query("partNumber"); }),
+              announced > part.size() ? 1U : 0U);
+  }
+}
+
 TEST_F(S3Store, PartsAreRetriedOneByOne) {
   S3Fault cut;
   cut.matches = [](const S3RequestRecord& r) { return r.has_query("partNumber"); };
