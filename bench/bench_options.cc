@@ -19,6 +19,10 @@ BenchOptions parse_options(int argc, char** argv, BenchOptions defaults) {
       ->check(CLI::IsMember({"nginx", "ceph"}));
   app.add_option("--loops", options.loops, "Event loops of our HTTP client")
       ->check(CLI::Range(1, 64));
+  if (options.files > 0) {
+    app.add_option("--files", options.files, "How many files are published")
+        ->check(CLI::Range(1000, 10'000'000));
+  }
   app.add_flag("--ours-only", options.ours_only, "No peers and no result: for a profiler");
   try {
     app.parse(argc, argv);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 namespace millrace::bench {
@@ -8,9 +9,10 @@ namespace millrace::bench {
 struct BenchOptions {
   double seconds = 1.5;  // About how long one timed run takes, where it can be chosen.
   int rounds = 5;
-  std::string server{};    // "nginx" or "ceph"; empty: both.
-  std::size_t loops = 1;   // Event loops of our HTTP client.
-  bool ours_only = false;  // No peers and no result: for a profiler.
+  std::string server{};     // "nginx" or "ceph"; empty: both.
+  std::size_t loops = 1;    // Event loops of our HTTP client.
+  std::uint64_t files = 0;  // How many are published; 0 where none are.
+  bool ours_only = false;   // No peers and no result: for a profiler.
 
   bool wants(const std::string& name) const { return server.empty() || server == name; }
 };

@@ -14,19 +14,11 @@
 namespace millrace::bench {
 namespace {
 
-std::string signing_lines(const BenchTarget& target) {
-  if (!target.checks_signatures) return "";
-  return fmt::format(
-      "aws-sigv4 = \"aws:amz:us-east-1:s3\"\nuser = \"{}:{}\"\n"
-      "header = \"x-amz-content-sha256: UNSIGNED-PAYLOAD\"\n",
-      target.access_key, target.secret_key);
-}
-
 // curl takes one range per group of options, so each request is a group of its own.
 void write_config(const std::string& file, const FetchPlan& plan, const CurlForm& form,
                   std::size_t process, bool tell_sizes) {
   std::ofstream out(file);
-  const std::string signing = signing_lines(plan.target);
+  const std::string signing = curl_signing_lines(plan.target);
   const char* between = "";
   for (std::size_t visit = process; visit < plan.visits; visit += form.processes) {
     const std::string& key = plan.objects.keys[visit % plan.objects.keys.size()];
@@ -79,6 +71,14 @@ Contender curl_contender(const FetchPlan& plan, const CurlForm& form, const std:
             *checked = true;
             return figures;
           }};
+}
+
+std::string curl_signing_lines(const BenchTarget& target) {
+  if (!target.checks_signatures) return "";
+  return fmt::format(
+      "aws-sigv4 = \"aws:amz:us-east-1:s3\"\nuser = \"{}:{}\"\n"
+      "header = \"x-amz-content-sha256: UNSIGNED-PAYLOAD\"\n",
+      target.access_key, target.secret_key);
 }
 
 std::vector<std::string> curl_signing_arguments(const BenchTarget& target) {

@@ -31,7 +31,9 @@ struct CurlForm {
 // reports, so that a peer which fetches less than it should is an error and not a record.
 Contender curl_contender(const FetchPlan& plan, const CurlForm& form, const std::string& scratch);
 
-// What makes curl sign for that target; nothing where the server does not look.
+// What makes curl sign for that target, as lines of a config file and as arguments; nothing where
+// the server does not look.
+std::string curl_signing_lines(const BenchTarget& target);
 std::vector<std::string> curl_signing_arguments(const BenchTarget& target);
 
 }  // namespace millrace::bench

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <random>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include "base/thread_pool.h"
 #include "bench/bench_options.h"
 #include "bench/bench_report.h"
 #include "bench/bench_store.h"
@@ -22,6 +24,10 @@
 #include "dataset/manifest.h"
 #include "dataset/manifest_builder.h"
 #include "dataset/manifest_cursor.h"
+#include "dataset/manifest_store.h"
+#include "objectstore/memory_object_store.h"
+#include "objectstore/recording_object_store.h"
+#include "platform/file.h"
 
 namespace millrace::bench {
 namespace {
@@ -36,6 +42,8 @@ constexpr double kOpenMsMax = 20;
 constexpr double kLookupsMin = 1e6;
 constexpr double kReaddirMin = 5e6;
 constexpr double kFileBytesMax = 100;
+constexpr double kColdOpenRequestsMax = 3;
+constexpr Duration kColdLatency = std::chrono::milliseconds(20);
 
 std::string path_of_file(std::uint64_t file) {
   const std::uint64_t directory = file / kFilesInDirectory;
@@ -118,13 +126,15 @@ ManifestSummary run_build(const std::string& path, const std::string& scratch) {
   return summary;
 }
 
-void run_frames(const std::string& path, const std::string& frames, std::uint64_t file_bytes) {
+FramesSummary run_frames(const std::string& path, const std::string& frames,
+                         std::uint64_t file_bytes) {
   const ClientUsage usage;
   const FramesSummary summary = require(write_frames(path, frames));
   const auto stored = static_cast<double>(summary.framed_bytes);
   report_figure("manifest_stored", stored / kFiles, "bytes/file with its name",
                 stored / static_cast<double>(file_bytes), "the file", Goal::Kind::kAtMost,
                 usage.figures(static_cast<double>(kFiles)));
+  return summary;
 }
 
 void run_open(const std::string& path) {
@@ -198,13 +208,87 @@ void run_readdir(const Manifest& manifest) {
                 "5 million/s", Goal::Kind::kAtLeast, figures);
 }
 
+// A store in which every request takes as long as over a network, with the manifest in it.
+class ColdStore {
+ public:
+  ColdStore(const std::string& frames, const FramesSummary& summary)
+      : layout_{.layout_digest = summary.layout_digest,
+                .manifest_key = manifest_key(summary.layout_digest).value(),
+                .manifest_bytes = summary.framed_bytes,
+                .index_bytes = summary.index_bytes} {
+    const File file = require(File::open(frames, O_RDONLY));
+    Buffer bytes = Buffer::allocate(summary.framed_bytes);
+    (void)require(file.read_at(0, bytes.bytes()));
+    (void)require(store_.put(run_context(), ObjectKey(layout_.manifest_key),
+                             std::move(bytes).freeze(), PutOptions{}));
+  }
+
+  std::unique_ptr<Manifest> open(const std::string& directory) {
+    return require(ManifestStore(store_, directory).open(run_context(), layout_));
+  }
+
+  // Prints what was asked for since the last call and how long it took, and returns the former.
+  double tell(std::string_view what, std::chrono::steady_clock::time_point start) {
+    const std::vector<RecordedRequest> requests = store_.requests();
+    std::uint64_t bytes = 0;
+    for (const RecordedRequest& request : requests)
+      bytes += request.range.value_or(ByteRange{}).length;
+    fmt::print("  {}: {} requests, {} KiB, {:.0f} ms at {} ms each\n", what, requests.size(),
+               bytes / kKiB, seconds_since(start) * 1000,
+               std::chrono::duration_cast<std::chrono::milliseconds>(kColdLatency).count());
+    store_.clear();
+    return static_cast<double>(requests.size());
+  }
+  void forget() { store_.clear(); }
+
+ private:
+  const VersionLayout layout_;
+  ThreadPool answers_{{.name = "answers", .threads = 1}};
+  RecordingObjectStore store_{std::make_shared<MemoryObjectStore>(
+      system_clock(), answers_,
+      MemoryObjectStoreOptions{.name = "manifests", .latency = kColdLatency})};
+};
+
+// The first things that a node asks which has never seen the version.
+void run_cold(const std::string& frames, const FramesSummary& summary, const std::string& scratch) {
+  ColdStore store(frames, summary);
+  store.forget();
+  const ClientUsage usage;
+  auto start = std::chrono::steady_clock::now();
+  const std::unique_ptr<Manifest> manifest = store.open(scratch + "/cold");
+  const double requests = store.tell("open", start);
+  const RunFigures figures = usage.figures(requests);
+
+  start = std::chrono::steady_clock::now();
+  const EntryIndex train = require(manifest->find(Manifest::root(), "train")).value();
+  const std::string path = path_of_file(kFiles / 2);
+  const std::size_t slash = path.find_last_of('/');
+  const std::size_t name = path.find('/') + 1;
+  const EntryIndex directory =
+      require(manifest->find(train, path.substr(name, slash - name))).value();
+  if (!require(manifest->find(directory, path.substr(slash + 1)))) {
+    give_up({StatusCode::kInternal, "a name was not found"});
+  }
+  (void)store.tell("look-up of the first file", start);
+
+  start = std::chrono::steady_clock::now();
+  ChildCursor files(*manifest, require(manifest->children(require(manifest->entry(directory)))));
+  while (require(files.next())) {
+  }
+  (void)store.tell("readdir beside it", start);
+  report_figure("manifest_cold_open", requests, "requests", requests / kColdOpenRequestsMax,
+                "3 round trips", Goal::Kind::kAtMost, figures);
+}
+
 void run() {
   const ScratchDirectory scratch(ScratchDirectory::Kind::kDisk);
   const std::string path = scratch.path() + "/manifest";
   const ManifestSummary summary = run_build(path, scratch.path());
   fmt::print("{} files, {:.0f} MiB\n", summary.totals.files,
              static_cast<double>(summary.file_bytes) / kMiB);
-  run_frames(path, scratch.path() + "/frames", summary.file_bytes);
+  const std::string frames = scratch.path() + "/frames";
+  const FramesSummary framed = run_frames(path, frames, summary.file_bytes);
+  run_cold(frames, framed, scratch.path());
   run_open(path);
   const auto manifest = require(Manifest::open(path));
   run_lookups(*manifest);

@@ -24,6 +24,7 @@
 #include "bench/garbage_collection.h"
 #include "bench/peer_process.h"
 #include "bench/scratch_directory.h"
+#include "bench/upload_peers.h"
 #include "tests/servers/ceph_server.h"
 
 namespace millrace::bench {
@@ -96,25 +97,8 @@ class PutBench {
   }
 
   RunFigures run_aws() {
-    // Its own defaults, whatever is configured for the user who runs this.
-    const std::vector<std::string> command = {"env",
-                                              "-u",
-                                              "AWS_CA_BUNDLE",
-                                              "-u",
-                                              "AWS_PROFILE",
-                                              "AWS_CONFIG_FILE=/dev/null",
-                                              "AWS_SHARED_CREDENTIALS_FILE=/dev/null",
-                                              "AWS_DEFAULT_REGION=us-east-1",
-                                              "AWS_ACCESS_KEY_ID=" + target_.access_key,
-                                              "AWS_SECRET_ACCESS_KEY=" + target_.secret_key,
-                                              require_program("aws"),
-                                              "s3",
-                                              "cp",
-                                              "--no-progress",
-                                              "--endpoint-url",
-                                              target_.endpoint,
-                                              source_,
-                                              "s3://" + kBucket + "/aws"};
+    std::vector<std::string> command = aws_copy_command(target_);
+    command.insert(command.end(), {"--no-progress", source_, "s3://" + kBucket + "/aws"});
     PeerRun run = run_peer({command}, scratch_);
     run.figures.amount = static_cast<double>(kObjectBytes);
     settle("aws");
