@@ -20,7 +20,9 @@ CurlHttpClientOptions http_options(const Settings& settings) {
 Application::Application(const Settings& settings, EnvironmentLookup environment)
     : settings_(settings),
       environment_(std::move(environment)),
-      buffers_({.bytes_max = settings.memory_max_bytes}),
+      // An upload's parts come and go by the dozen; fresh memory for each costs more than a copy.
+      buffers_({.bytes_max = settings.memory_max_bytes,
+                .idle_bytes_max = settings.memory_max_bytes / 2}),
       disk_({.name = "disk", .threads = settings.disk_threads}),
       http_(std::make_unique<CurlHttpClient>(http_options(settings))),
       store_environment_{.http = *http_,
