@@ -229,10 +229,15 @@ Status PublishUploads::check(const RequestContext& context, const Sha256Digest& 
   const Result<ObjectInfo> found = store_.head(request(context), content->key);
   if (!found && found.error().code() != StatusCode::kNotFound) return found.error();
   if (found && found->size == content->size && found->identity == content->identity) return {};
+  const auto facts = [](const ObjectIdentity& identity, std::uint64_t size) {
+    return fmt::format("{} with {} bytes", identity.value(), size);
+  };
   return {StatusCode::kConflict,
-          fmt::format("'{}' is not in {} as it was stored ({}); is something else writing there?",
+          fmt::format("'{}' is not in {} as it was stored ({}, but was {}); is something else "
+                      "writing there?",
                       content->key.value(), store_.describe(),
-                      found ? "it was replaced" : "it is gone")};
+                      found ? "it is " + facts(found->identity, found->size) : "it is gone",
+                      facts(content->identity, content->size))};
 }
 
 Status PublishUploads::check_all(const RequestContext& context) {
