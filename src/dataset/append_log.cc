@@ -36,7 +36,8 @@ std::string AppendLog::key_of(std::uint64_t number) const {
 Result<std::uint64_t> AppendLog::last_number(const RequestContext& context) const {
   MR_ASSIGN_OR_RETURN(const auto ends, list_log_ends(context, access_, prefix_));
   const auto found = ends.find(prefix_);
-  return found == ends.end() ? 0 : found->second;
+  if (found == ends.end()) return 0;
+  return found->second;
 }
 
 Result<std::optional<LogRecord>> AppendLog::last(const RequestContext& context) const {

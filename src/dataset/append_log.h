@@ -65,10 +65,11 @@ class AppendLog {
 };
 
 // The last number of every log below `prefix` (which ends in '/'), by the log's prefix. Takes one
-// list for each 1,000 records, and reads none. Fails as AppendLog::last_number().
-Result<std::map<std::string, std::uint64_t>> list_log_ends(const RequestContext& context,
-                                                           const RegistryAccess& access,
-                                                           const std::string& prefix);
+// list for each 1,000 records, and reads none. A log that has a gap does not hide the others: the
+// kCorruption of AppendLog::last_number() stands in its place. Any other failure is that of all.
+using LogEnds = std::map<std::string, Result<std::uint64_t>>;
+Result<LogEnds> list_log_ends(const RequestContext& context, const RegistryAccess& access,
+                              const std::string& prefix);
 
 struct LogPosition {
   std::string prefix = {};

@@ -20,6 +20,10 @@ constexpr std::size_t kRecordsInFlightMax = 32;
 // successor. So a record counts as missing only when the store says so.
 Status check_records_present(const RequestContext& context, ObjectStore& store,
                              const std::string& log, std::uint64_t first, std::uint64_t listed) {
+  if (listed == 0 || listed > kLogRecordsMax) {
+    return {StatusCode::kCorruption,
+            fmt::format("'{}{}' is no number of a record", log, log_record_file_name(listed))};
+  }
   for (std::uint64_t number = first; number < listed; ++number) {
     const std::string key = log + log_record_file_name(number);
     const auto present = store.head(context, ObjectKey(key));
@@ -117,21 +121,21 @@ Result<std::vector<std::string>> list_folders(const RequestContext& context, Obj
   return folders;
 }
 
-Result<std::map<std::string, std::uint64_t>> list_log_ends(const RequestContext& context,
-                                                           const RegistryAccess& access,
-                                                           const std::string& prefix) {
-  std::map<std::string, std::uint64_t> ends;
+Result<LogEnds> list_log_ends(const RequestContext& context, const RegistryAccess& access,
+                              const std::string& prefix) {
+  LogEnds ends;
   const auto take = [&](const ObjectInfo& object) -> Status {
     const std::string& key = object.key.value();
     const std::size_t name = key.rfind('/') + 1;
     const auto number = log_record_number(std::string_view(key).substr(name));
     if (!number) return {};
-    if (*number == 0 || *number > kLogRecordsMax) {
-      return {StatusCode::kCorruption, fmt::format("'{}' is no number of a record", key)};
-    }
     const std::string log = key.substr(0, name);
-    const std::uint64_t next = std::exchange(ends[log], *number) + 1;
-    return check_records_present(context, access.store, log, next, *number);
+    Result<std::uint64_t>& end = ends.try_emplace(log, 0).first->second;
+    if (!end) return {};
+    const Status status = check_records_present(context, access.store, log,
+                                                std::exchange(*end, *number) + 1, *number);
+    if (status == StatusCode::kCorruption) end = failure(status);
+    return end ? status : Status();
   };
   MR_RETURN_IF_ERROR(for_each_object(context, access.store, prefix, take));
   return ends;

@@ -54,20 +54,25 @@ Result<std::vector<VersionListing>> Registry::list_versions(const RequestContext
                                                             const std::string& prefix,
                                                             bool reservations_only) const {
   MR_ASSIGN_OR_RETURN(const auto ends, list_log_ends(context, access_, prefix));
-  std::vector<VersionRef> refs;
+  std::vector<VersionListing> listings;
+  std::vector<std::size_t> read;  // Which of the listings the positions are for.
   std::vector<LogPosition> positions;
-  for (const auto& [log, number] : ends) {
+  for (const auto& [log, end] : ends) {
     auto ref = version_of_log_prefix(log);
-    if (!ref || (reservations_only && number % 2 == 0)) continue;
-    refs.push_back(std::move(*ref));
-    positions.push_back({log, number});
+    if (!ref || (reservations_only && end && *end % 2 == 0)) continue;
+    if (end) {
+      read.push_back(listings.size());
+      positions.push_back({log, *end});
+    }
+    listings.push_back(
+        {.ref = *std::move(ref),
+         .entry = failure(end ? Status(StatusCode::kInternal, "it was not read") : end.error())});
   }
   MR_ASSIGN_OR_RETURN(const auto records, read_log_records(context, access_, positions));
-  std::vector<VersionListing> listings;
   for (std::size_t i = 0; i < records.size(); ++i) {
-    auto entry = records[i] ? decode_version_entry(refs[i], *records[i])
-                            : Result<VersionEntry>(failure(records[i].error()));
-    listings.push_back({.ref = std::move(refs[i]), .entry = std::move(entry)});
+    VersionListing& listing = listings[read[i]];
+    listing.entry = records[i] ? decode_version_entry(listing.ref, *records[i])
+                               : Result<VersionEntry>(failure(records[i].error()));
   }
   return listings;
 }

@@ -18,7 +18,7 @@ namespace millrace {
 inline constexpr Duration kRetentionDefault = std::chrono::days(30);
 inline constexpr Duration kRetentionMax = std::chrono::days(90 * 365);
 
-// One version in a list. A record that is damaged does not hide the others.
+// One version in a list. A log that is damaged does not hide the others.
 struct VersionListing {
   VersionRef ref;
   Result<VersionEntry> entry;

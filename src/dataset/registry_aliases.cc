@@ -157,10 +157,11 @@ Result<std::vector<AliasEntry>> RegistryAliases::list(const RequestContext& cont
   MR_ASSIGN_OR_RETURN(const auto ends, list_log_ends(context, access_, prefix));
   std::vector<AliasName> names;
   std::vector<LogPosition> positions;
-  for (const auto& [log, number] : ends) {
+  for (const auto& [log, end] : ends) {
     if (log.size() <= prefix.size()) continue;
     auto name = AliasName::parse(log.substr(prefix.size(), log.size() - prefix.size() - 1));
     if (!name) continue;
+    MR_ASSIGN_OR_RETURN(const std::uint64_t number, end);
     names.push_back(std::move(*name));
     positions.push_back({log, number});
   }

@@ -41,8 +41,9 @@ Result<DatasetStanding> dataset_standing(const RequestContext& context,
                       list_log_ends(context, access, version_logs_prefix(dataset)));
   DatasetStanding standing;
   std::vector<LogPosition> positions;
-  for (const auto& [prefix, number] : ends) {
+  for (const auto& [prefix, end] : ends) {
     if (!version_of_log_prefix(prefix)) continue;
+    MR_ASSIGN_OR_RETURN(const std::uint64_t number, end);
     // An aborted record has an even number, and the first is a reservation.
     standing.exists = standing.exists || number % 2 == 1;
     if (number > 1) positions.push_back({prefix, number});

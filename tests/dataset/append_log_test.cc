@@ -1,5 +1,6 @@
 #include "dataset/append_log.h"
 
+#include <array>
 #include <thread>
 
 #include <fmt/format.h>
@@ -259,7 +260,22 @@ TEST_F(AppendLogTest, ListsTheEndsOfManyLogs) {
   EXPECT_EQ(world_.recording->count(StoreOperation::kList), 2U);
   EXPECT_EQ(world_.recording->count(), 2U);
   ASSERT_EQ(ends.size(), 5U);
-  EXPECT_EQ(ends.at("logs/4/"), 400U);
+  EXPECT_EQ(ends.at("logs/4/").value(), 400U);
+}
+
+TEST_F(AppendLogTest, ALogWithAGapDoesNotHideTheOthers) {
+  for (const char* name : {"a", "b", "c", "d"})
+    fill(AppendLog(access_, fmt::format("logs/{}/", name)), 4);
+  const std::array gone = {ObjectKey("logs/b/00000002.json")};
+  ASSERT_TRUE(world_.memory->remove(world_.context, gone).ok());
+  world_.write("logs/c/00000000.json", "x");
+  const auto ends = list_log_ends(world_.context, access_, "logs/").value();
+  ASSERT_EQ(ends.size(), 4U);
+  EXPECT_EQ(ends.at("logs/a/").value(), 4U);
+  EXPECT_EQ(ends.at("logs/d/").value(), 4U);
+  EXPECT_EQ(ends.at("logs/b/").error().code(), StatusCode::kCorruption);
+  EXPECT_NE(ends.at("logs/b/").error().message().find(gone[0].value()), std::string::npos);
+  EXPECT_EQ(ends.at("logs/c/").error().code(), StatusCode::kCorruption);
 }
 
 TEST_F(AppendLogTest, ReadsManyRecordsAndKeepsTheirOrder) {

@@ -1,8 +1,10 @@
 #include "dataset/garbage_collector.h"
 
 #include <algorithm>
+#include <array>
 #include <random>
 
+#include "dataset/append_log_listing.h"
 #include "tests/dataset/garbage_world.h"
 
 namespace millrace {
@@ -175,6 +177,25 @@ TEST(GarbageCollector, DeletesNothingWhenAManifestCannotBeRead) {
   const auto failed = world.collect();
   ASSERT_FALSE(failed.has_value());
   EXPECT_NE(failed.error().message().find("a@v2"), std::string::npos);
+  EXPECT_EQ(world.stored(), before);
+}
+
+TEST(GarbageCollector, RefusesWhileALogHasAGap) {
+  GarbageWorld world;
+  ASSERT_TRUE(world.publisher().publish(ref_of("a@v1"), std::nullopt).ok());
+  ASSERT_TRUE(world.publisher().publish(ref_of("a@v2"), ref_of("a@v1")).ok());
+  ASSERT_TRUE(world.registry().remove(world.context, ref_of("a@v1"), "test", kNoRetention));
+  const std::array record = {
+      ObjectKey(version_log_prefix(ref_of("a@v2")) + log_record_file_name(1))};
+  ASSERT_TRUE(world.memory->remove(world.context, record).ok());
+  const auto listed = world.registry().versions(world.context, dataset_of("a")).value();
+  ASSERT_EQ(listed.size(), 2U);
+  EXPECT_TRUE(listed[0].entry.has_value());
+  EXPECT_EQ(listed[1].entry.error().code(), StatusCode::kCorruption);
+  const auto before = world.stored();
+  const auto failed = world.collect();
+  ASSERT_FALSE(failed.has_value());
+  EXPECT_NE(failed.error().message().find(record[0].value()), std::string::npos);
   EXPECT_EQ(world.stored(), before);
 }
 
