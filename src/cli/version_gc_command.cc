@@ -46,8 +46,7 @@ Status print_gc_document(Output& output, const GcFlags& flags, const GarbageRepo
                           {"open", reservation_documents(report.open)},
                           {"objects", report.objects},
                           {"manifests", report.manifests},
-                          {"bytes", report.bytes},
-                          {"unreadable_manifests", report.unreadable_manifests}});
+                          {"bytes", report.bytes}});
 }
 
 Status print_gc_lines(Session& session, const GcFlags& flags, const GarbageReport& report) {
@@ -67,10 +66,6 @@ Status print_gc_lines(Session& session, const GcFlags& flags, const GarbageRepor
         "{}: being made since {} ({}, {}); objects of purged versions are kept until "
         "it has ended",
         entry.ref.text(), format_time(entry.since), entry.reason, entry.who.describe())));
-  }
-  if (report.unreadable_manifests > 0) {
-    session.note(fmt::format("kept {} that cannot be read and that no version uses",
-                             count_text(report.unreadable_manifests, "manifest", "manifests")));
   }
   return output.line(fmt::format(
       "{} and {} {}deleted, {}", count_text(report.objects, "object", "objects"),

@@ -1,7 +1,6 @@
 #include "dataset/garbage_collector.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <utility>
 
 #include <fmt/format.h>
@@ -14,14 +13,7 @@ GarbageCollector::GarbageCollector(RegistryAccess access, GarbageOptions options
     : access_(std::move(access)),
       registry_(access_),
       options_(std::move(options)),
-      dead_directory_(fmt::format("{}/gc-{}", options_.manifest_directory, access_.random.token())),
-      live_manifests_(access_.store, options_.manifest_directory),
-      dead_manifests_(access_.store, dead_directory_) {}
-
-GarbageCollector::~GarbageCollector() {
-  std::error_code ignored;
-  std::filesystem::remove_all(dead_directory_, ignored);
-}
+      manifests_(access_.store, options_.manifest_directory) {}
 
 RequestContext GarbageCollector::request(const RequestContext& context) const {
   return context.with_deadline(access_.clock.now() + options_.request_timeout);
@@ -37,7 +29,6 @@ Result<GarbageReport> GarbageCollector::run(const RequestContext& context) {
     AliveKeys alive(pass, passes);
     MR_RETURN_IF_ERROR(add_live_keys(context, alive));
     alive.seal();
-    // Before the objects: a manifest is known as garbage by an object that it names.
     MR_RETURN_IF_ERROR(collect_manifests(context, alive));
     MR_RETURN_IF_ERROR(collect_objects(context, alive));
   }

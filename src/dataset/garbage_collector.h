@@ -45,8 +45,6 @@ struct GarbageReport {
   std::uint64_t objects = 0;
   std::uint64_t manifests = 0;
   std::uint64_t bytes = 0;
-  // Manifests that no version names and that could not be read. They are kept.
-  std::uint64_t unreadable_manifests = 0;
 };
 
 // Deletes what no version needs any more. docs/garbage_collection.md says why that is safe beside
@@ -57,9 +55,6 @@ struct GarbageReport {
 class GarbageCollector {
  public:
   GarbageCollector(RegistryAccess access, GarbageOptions options);
-  ~GarbageCollector();
-  GarbageCollector(const GarbageCollector&) = delete;
-  GarbageCollector& operator=(const GarbageCollector&) = delete;
 
   // Deletes nothing unless every log, and the manifest of every version that is kept, can be read.
   // After a failure some garbage may be gone; the next run does the rest.
@@ -91,8 +86,6 @@ class GarbageCollector {
   Status add_alive(const RequestContext& context, const std::string& key, AliveKeys& alive);
   // Step 4.
   Status collect_manifests(const RequestContext& context, const AliveKeys& alive);
-  Result<bool> names_dead_object(const RequestContext& context, const ObjectInfo& object,
-                                 const AliveKeys& alive);
   Status collect_objects(const RequestContext& context, const AliveKeys& alive);
   Status collect_below(const RequestContext& context, const std::string& prefix,
                        const AliveKeys& alive);
@@ -103,10 +96,7 @@ class GarbageCollector {
   const RegistryAccess access_;
   const Registry registry_;
   const GarbageOptions options_;
-  // Pages of manifests that are about to go; removed at the end.
-  const std::string dead_directory_;
-  ManifestStore live_manifests_;
-  ManifestStore dead_manifests_;
+  ManifestStore manifests_;
 
   GarbageReport report_;
   std::optional<ReservationFates> fates_;

@@ -1,6 +1,9 @@
 #include "dataset/garbage_fates.h"
 
+#include <algorithm>
+
 #include "dataset/log_record_fields.h"
+#include "dataset/manifest_store.h"
 
 namespace millrace {
 namespace {
@@ -14,6 +17,14 @@ std::optional<VersionRef> version_before(std::string_view key, std::size_t nonce
   auto version = VersionName::parse(above.substr(slash + 1));
   if (!dataset || !version) return std::nullopt;
   return VersionRef{*std::move(dataset), *std::move(version)};
+}
+
+// The next component of a key, which is taken off with its '/'.
+std::string_view take_component(std::string_view& key) {
+  const std::size_t slash = std::min(key.find('/'), key.size());
+  const std::string_view component = key.substr(0, slash);
+  key.remove_prefix(std::min(slash + 1, key.size()));
+  return component;
 }
 
 }  // namespace
@@ -83,6 +94,18 @@ Result<ReservationFate> ReservationFates::of_key(const RequestContext& context,
     return fate;
   }
   return ReservationFate::kUnknown;
+}
+
+Result<ReservationFate> ReservationFates::of_manifest(const RequestContext& context,
+                                                      std::string_view key) {
+  if (!key.starts_with(kManifestsPrefix)) return ReservationFate::kUnknown;
+  key.remove_prefix(kManifestsPrefix.size());
+  auto dataset = DatasetName::from_key_component(take_component(key));
+  auto version = VersionName::parse(take_component(key));
+  const std::string nonce(take_component(key));
+  if (!dataset || !version || !is_record_nonce(nonce) || key.empty())
+    return ReservationFate::kUnknown;
+  return of(context, {*std::move(dataset), *std::move(version)}, nonce);
 }
 
 }  // namespace millrace

@@ -48,6 +48,8 @@ class ReservationFates {
   // The same for the reservation that a key of the form "<dataset>/<version>/<nonce>/..." carries;
   // kUnknown for other keys.
   Result<ReservationFate> of_key(const RequestContext& context, std::string_view key);
+  // The same for the key of a manifest; see manifest_key().
+  Result<ReservationFate> of_manifest(const RequestContext& context, std::string_view key);
 
   const std::map<VersionRef, VersionEntry>& versions() const { return versions_; }
 

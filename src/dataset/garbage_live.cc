@@ -43,12 +43,12 @@ Status GarbageCollector::add_layouts_of(const RequestContext& context, const Ver
 Result<std::uint64_t> GarbageCollector::count_live_objects(const RequestContext& context) {
   std::uint64_t objects = 0;
   for (const LiveLayout& live : live_) {
-    auto manifest = live_manifests_.open(context, live.layout);
+    auto manifest = manifests_.open(context, live.layout);
     if (!manifest) {
       return failure(manifest.error().with_context(
           fmt::format("nothing is deleted while it is not known what {} needs", live.ref.text())));
     }
-    objects += live.registered ? (*manifest)->entries() : (*manifest)->objects();
+    objects += 1 + (live.registered ? (*manifest)->entries() : (*manifest)->objects());
   }
   return objects;
 }
@@ -62,7 +62,8 @@ Status GarbageCollector::add_live_keys(const RequestContext& context, AliveKeys&
 
 Status GarbageCollector::add_keys_of(const RequestContext& context, const LiveLayout& live,
                                      AliveKeys& alive) {
-  MR_ASSIGN_OR_RETURN(const auto manifest, live_manifests_.open(context, live.layout));
+  alive.add(live.layout.manifest_key);
+  MR_ASSIGN_OR_RETURN(const auto manifest, manifests_.open(context, live.layout));
   for (std::uint32_t number = 0; number < manifest->objects(); ++number) {
     MR_ASSIGN_OR_RETURN(const ManifestObject object, manifest->object(number));
     MR_RETURN_IF_ERROR(add_alive(context, object.key.value(), alive));

@@ -47,15 +47,18 @@ Result<Slice> read_piece(const File& file, ByteRange range) {
 
 }  // namespace
 
-ObjectKey manifest_key(const Sha256Digest& layout_digest) {
-  return ObjectKey(fmt::format("{}{}", kManifestsPrefix, to_hex(layout_digest)));
+ObjectKey manifest_key(const VersionRef& ref, std::string_view nonce,
+                       const Sha256Digest& layout_digest) {
+  return ObjectKey(fmt::format("{}{}/{}/{}/{}", kManifestsPrefix, ref.dataset.key_component(),
+                               ref.version.text(), nonce, to_hex(layout_digest)));
 }
 
-Result<VersionLayout> ManifestStore::put(const RequestContext& context, const std::string& path) {
+Result<VersionLayout> ManifestStore::put(const RequestContext& context, const std::string& path,
+                                         const VersionRef& ref, std::string_view nonce) {
   const TemporaryFrames frames(path + ".frames");
   MR_ASSIGN_OR_RETURN(const FramesSummary summary, write_frames(path, frames.path()));
   MR_ASSIGN_OR_RETURN(const File file, File::open(frames.path(), O_RDONLY));
-  const ObjectKey key = manifest_key(summary.layout_digest);
+  const ObjectKey key = manifest_key(ref, nonce, summary.layout_digest);
   MR_ASSIGN_OR_RETURN(const std::unique_ptr<Manifest> manifest, Manifest::open(path));
   // The same frames whoever writes them: nothing to be lost by replacing one.
   MR_ASSIGN_OR_RETURN(

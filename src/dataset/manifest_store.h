@@ -13,8 +13,10 @@ namespace millrace {
 
 inline constexpr std::string_view kManifestsPrefix = ".millrace/manifests/";
 
-// Where the manifest of a layout lies in the store.
-ObjectKey manifest_key(const Sha256Digest& layout_digest);
+// Where the manifest of a layout lies in the store: below the nonce that it was made under, as all
+// that is stored for a version, so that whoever deletes it hits nobody else's.
+ObjectKey manifest_key(const VersionRef& ref, std::string_view nonce,
+                       const Sha256Digest& layout_digest);
 
 // The manifests of a store. They lie there under their own digest, so that one is never replaced,
 // and is written twice only with the same bytes; pages that were read are kept in a directory.
@@ -27,9 +29,10 @@ class ManifestStore {
   ManifestStore(ObjectStore& store, std::string directory)
       : store_(store), directory_(std::move(directory)) {}
 
-  // Stores the manifest at `path`, unless it is there already, and says where; all but the parents
-  // is filled. What the store has is read back and compared before this succeeds.
-  Result<VersionLayout> put(const RequestContext& context, const std::string& path);
+  // Stores the manifest at `path`, made for a version under a nonce of its log, and says where; all
+  // but the parents is filled. What the store has is looked at again before this succeeds.
+  Result<VersionLayout> put(const RequestContext& context, const std::string& path,
+                            const VersionRef& ref, std::string_view nonce);
 
   // Opens a manifest; what is touched later is fetched within the context of this call, which is
   // why it should have no deadline. Takes at most three requests. kNotFound when it is not in the

@@ -381,7 +381,8 @@ Status Publication::commit() {
   MR_ASSIGN_OR_RETURN(const ManifestSummary summary, write_manifest(path));
   const Status indexed = index(path);
   ManifestStore manifests(environment_.store, environment_.state_directory + "/manifests");
-  Result<VersionLayout> layout = indexed.ok() ? manifests.put(context_, path) : failure(indexed);
+  Result<VersionLayout> layout =
+      indexed.ok() ? manifests.put(context_, path, ref_, reservation_->nonce) : failure(indexed);
   std::error_code ignored;
   std::filesystem::remove(path, ignored);
   if (!layout) return layout.error();

@@ -143,7 +143,8 @@ class RegistrationRun {
     if (report_.files == 0) return nothing_there();
     MR_ASSIGN_OR_RETURN(const std::optional<std::uint64_t> sample_count, find_sample_count());
     ManifestStore manifests(environment_.store, environment_.state_directory + "/manifests");
-    MR_ASSIGN_OR_RETURN(VersionLayout layout, manifests.put(context_, path_));
+    MR_ASSIGN_OR_RETURN(VersionLayout layout,
+                        manifests.put(context_, path_, ref_, reservation.nonce));
     VersionFacts facts =
         new_version_facts({.origin = VersionOrigin::kRegistered,
                            .sample_count = sample_count,

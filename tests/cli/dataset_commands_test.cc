@@ -66,11 +66,12 @@ class DatasetCommands : public MillraceTest {
       ++facts.totals.files;
     }
     facts.content_digest = builder->finish().value().content_digest;
-    const auto layout = ManifestStore(*store_, path("pages")).put(context_, file);
-    ASSERT_TRUE(layout.has_value()) << layout.error().to_string();
-    facts.layout = *layout;
     const auto reservation = registry().reserve(context_, ref_of(ref), {});
     ASSERT_TRUE(reservation.has_value()) << reservation.error().to_string();
+    const auto layout = ManifestStore(*store_, path("pages"))
+                            .put(context_, file, reservation->ref, reservation->nonce);
+    ASSERT_TRUE(layout.has_value()) << layout.error().to_string();
+    facts.layout = *layout;
     const auto entry = registry().commit(context_, *reservation, facts);
     ASSERT_TRUE(entry.has_value()) << entry.error().to_string();
   }

@@ -109,7 +109,8 @@ class FakePublisher {
           *builder, {.key = key, .identity = info.identity, .size = key.value().size()}, files));
     }
     if (const auto summary = builder->finish(); !summary) return failure(summary.error());
-    MR_ASSIGN_OR_RETURN(VersionLayout layout, manifests_.put(context_, path));
+    MR_ASSIGN_OR_RETURN(VersionLayout layout,
+                        manifests_.put(context_, path, reservation.ref, reservation.nonce));
     std::filesystem::remove(path);
     return layout;
   }
