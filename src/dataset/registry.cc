@@ -52,14 +52,15 @@ Result<std::vector<DatasetName>> Registry::datasets(const RequestContext& contex
 
 Result<std::vector<VersionListing>> Registry::list_versions(const RequestContext& context,
                                                             const std::string& prefix,
-                                                            bool reservations_only) const {
+                                                            bool open_only) const {
   MR_ASSIGN_OR_RETURN(const auto ends, list_log_ends(context, access_, prefix));
   std::vector<VersionListing> listings;
   std::vector<std::size_t> read;  // Which of the listings the positions are for.
   std::vector<LogPosition> positions;
   for (const auto& [log, end] : ends) {
     auto ref = version_of_log_prefix(log);
-    if (!ref || (reservations_only && end && *end % 2 == 0)) continue;
+    // The second record ends the first reservation, and most logs have no third.
+    if (!ref || (open_only && end && *end == 2)) continue;
     if (end) {
       read.push_back(listings.size());
       positions.push_back({log, *end});
@@ -91,8 +92,7 @@ Result<std::vector<VersionEntry>> Registry::open_reservations(const RequestConte
   std::vector<VersionEntry> open;
   for (VersionListing& listing : listings) {
     if (!listing.entry) return failure(listing.entry.error());
-    if (listing.entry->state() == VersionState::kReserved)
-      open.push_back(std::move(*listing.entry));
+    if (!listing.entry->open_work().nonce.empty()) open.push_back(std::move(*listing.entry));
   }
   return open;
 }

@@ -83,15 +83,23 @@ class Registry {
   // when it was aborted already.
   Status abort(const RequestContext& context, const Reservation& reservation,
                const std::string& reason) const;
-  // Of all datasets. Reads only logs that can end in a reservation.
+  // Of all datasets: versions that are being made, and those that are being repacked. Reads only
+  // logs that can end so.
   Result<std::vector<VersionEntry>> open_reservations(const RequestContext& context) const;
 
   Result<VersionEntry> annotate(const RequestContext& context, const VersionRef& ref,
                                 const AnnotationChange& change) const;
-  // Replaces the layout `from` by `to`; kConflict when it is not `from` any more, since objects of
-  // `to` may then be gone. The content stays what it was.
+  // Begins to lay a published version out anew, under a nonce that the answer has as open_work().
+  // While that is open the layout stays as the answer has it. kConflict while another one is.
+  Result<VersionEntry> begin_repack(const RequestContext& context, const VersionRef& ref,
+                                    const std::string& reason) const;
+  // Ends the repack with the layout that it made; the content stays what it was. kConflict when it
+  // ended before, since objects of `to` may then be gone.
   Result<VersionEntry> relayout(const RequestContext& context, const VersionRef& ref,
-                                const Sha256Digest& from, const VersionLayout& to) const;
+                                const std::string& nonce, const VersionLayout& to) const;
+  // Ends the repack without. Success also when it has ended already.
+  Status abort_repack(const RequestContext& context, const VersionRef& ref,
+                      const std::string& nonce, const std::string& reason) const;
   Result<VersionEntry> remove(const RequestContext& context, const VersionRef& ref,
                               const std::string& reason,
                               Duration retention = kRetentionDefault) const;
@@ -104,7 +112,7 @@ class Registry {
  private:
   Result<std::vector<VersionListing>> list_versions(const RequestContext& context,
                                                     const std::string& prefix,
-                                                    bool reservations_only) const;
+                                                    bool open_only) const;
   // Both rules between names, once the reservation is written.
   Status check_names(const RequestContext& context, const VersionRef& ref) const;
   Status check_not_in_use(const RequestContext& context, const VersionEntry& entry) const;

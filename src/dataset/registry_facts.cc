@@ -14,8 +14,9 @@ namespace {
 
 constexpr std::array<std::string_view, 5> kVersionStateNames = {"reserved", "aborted", "published",
                                                                 "removed", "purged"};
-constexpr std::array<std::string_view, 8> kVersionEventNames = {
-    "reserved", "aborted", "published", "annotated", "relayout", "removed", "restored", "purged"};
+constexpr std::array<std::string_view, 10> kVersionEventNames = {
+    "reserved", "aborted",  "published", "annotated", "relayout",
+    "removed",  "restored", "purged",    "repacking", "repack_aborted"};
 constexpr std::array<std::string_view, 3> kVersionOriginNames = {"published", "registered",
                                                                  "promoted"};
 
@@ -65,6 +66,8 @@ VersionState state_after(VersionEvent event) {
     case VersionEvent::kAnnotated:
     case VersionEvent::kRelayout:
     case VersionEvent::kRestored:
+    case VersionEvent::kRepacking:
+    case VersionEvent::kRepackAborted:
       return VersionState::kPublished;
     case VersionEvent::kRemoved:
       return VersionState::kRemoved;

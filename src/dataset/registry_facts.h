@@ -36,10 +36,12 @@ enum class VersionEvent : std::uint8_t {
   kAborted,
   kPublished,
   kAnnotated,  // Notes and labels were replaced.
-  kRelayout,   // The same content lies elsewhere.
-  kRemoved,
+  kRelayout,   // The same content lies elsewhere: a repack is done.
+  kRemoved,    // Also ends a repack that is open.
   kRestored,
   kPurged,
+  kRepacking,      // Somebody begins to lay it out anew.
+  kRepackAborted,  // Whoever did gave up, or was given up.
 };
 
 // "reserved", "aborted", ...: as in records and in --json output.
@@ -83,6 +85,15 @@ struct VersionAnnotation {
   bool operator==(const VersionAnnotation&) const = default;
 };
 
+// Work on a version, a reservation or a repack: what it stores lies below its nonce.
+struct VersionWork {
+  std::string nonce = {};
+  // When it began, or ended.
+  WallTime since{};
+
+  bool operator==(const VersionWork&) const = default;
+};
+
 // What is known about a version from its commit on. Every later record carries it forward, so that
 // the last record of a log tells all.
 struct VersionFacts {
@@ -101,6 +112,9 @@ struct VersionFacts {
   // When, and by whom, it became visible. Filled by commit().
   WallTime published{};
   WriterIdentity publisher = {};
+  // The repack that is open, and the one that made the present layout.
+  std::optional<VersionWork> repacking = {};
+  std::optional<VersionWork> repacked = {};
 
   bool operator==(const VersionFacts&) const = default;
 };

@@ -37,19 +37,56 @@ Result<VersionEntry> Registry::annotate(const RequestContext& context, const Ver
   });
 }
 
+Result<VersionEntry> Registry::begin_repack(const RequestContext& context, const VersionRef& ref,
+                                            const std::string& reason) const {
+  return VersionLog(access_, ref).advance(context, [&](VersionEntry& entry) -> Status {
+    MR_RETURN_IF_ERROR(require_version_state(entry, VersionState::kPublished, "repacked"));
+    if (entry.facts->repacking) {
+      return {StatusCode::kConflict, fmt::format("{} is being repacked since {}", ref.text(),
+                                                 format_iso8601(entry.facts->repacking->since))};
+    }
+    entry.event = VersionEvent::kRepacking;
+    entry.reason = reason;
+    entry.facts->repacking = {
+        .nonce = entry.nonce,
+        .since = std::chrono::floor<std::chrono::milliseconds>(access_.clock.wall_now())};
+    return {};
+  });
+}
+
 Result<VersionEntry> Registry::relayout(const RequestContext& context, const VersionRef& ref,
-                                        const Sha256Digest& from, const VersionLayout& to) const {
+                                        const std::string& nonce, const VersionLayout& to) const {
   return VersionLog(access_, ref).advance(context, [&](VersionEntry& entry) -> Status {
     MR_RETURN_IF_ERROR(require_version_state(entry, VersionState::kPublished, "laid out anew"));
-    if (entry.facts->layout.layout_digest != from) {
-      return {StatusCode::kConflict,
-              fmt::format("{} has got another layout at {} by {}: begin again from that",
-                          ref.text(), format_iso8601(entry.since), entry.who.describe())};
+    VersionFacts& facts = *entry.facts;
+    if (!facts.repacking || facts.repacking->nonce != nonce) {
+      return {StatusCode::kConflict, fmt::format("the repack of {} was given up, or {} removed: "
+                                                 "what it stored may be gone",
+                                                 ref.text(), ref.text())};
     }
     entry.event = VersionEvent::kRelayout;
-    entry.facts->layout = to;
-    return check_facts(*entry.facts);
+    facts.layout = to;
+    facts.repacking.reset();
+    facts.repacked = {
+        .nonce = nonce,
+        .since = std::chrono::floor<std::chrono::milliseconds>(access_.clock.wall_now())};
+    return check_facts(facts);
   });
+}
+
+Status Registry::abort_repack(const RequestContext& context, const VersionRef& ref,
+                              const std::string& nonce, const std::string& reason) const {
+  bool ended = false;
+  const auto aborted =
+      VersionLog(access_, ref).advance(context, [&](VersionEntry& entry) -> Status {
+        ended = !entry.facts->repacking || entry.facts->repacking->nonce != nonce;
+        if (ended) return {StatusCode::kConflict, "the repack has ended"};
+        entry.event = VersionEvent::kRepackAborted;
+        entry.reason = reason;
+        entry.facts->repacking.reset();
+        return {};
+      });
+  return aborted || ended ? Status() : aborted.error();
 }
 
 Result<VersionEntry> Registry::remove(const RequestContext& context, const VersionRef& ref,
@@ -60,6 +97,7 @@ Result<VersionEntry> Registry::remove(const RequestContext& context, const Versi
   return VersionLog(access_, ref).advance(context, [&](VersionEntry& entry) -> Status {
     MR_RETURN_IF_ERROR(require_version_state(entry, VersionState::kPublished, "removed"));
     entry.event = VersionEvent::kRemoved;
+    entry.facts->repacking.reset();
     entry.reason = reason;
     entry.removal = {
         .removed = std::chrono::floor<std::chrono::milliseconds>(access_.clock.wall_now()),

@@ -15,6 +15,11 @@ constexpr int kAdvanceRoundsMax = 100;
 
 }  // namespace
 
+VersionWork VersionEntry::open_work() const {
+  if (event == VersionEvent::kReserved) return {.nonce = nonce, .since = since};
+  return facts && facts->repacking ? *facts->repacking : VersionWork();
+}
+
 std::string version_logs_prefix(const DatasetName& dataset) {
   return fmt::format("{}{}{}", kDatasetsPrefix, dataset.key_component(), kVersionsFolder);
 }

@@ -32,6 +32,8 @@ struct VersionEntry {
 
   VersionState state() const { return state_after(event); }
   bool readable() const { return state() == VersionState::kPublished; }
+  // The reservation or the repack that is open, and since when; an empty nonce when none is.
+  VersionWork open_work() const;
 };
 
 // ".millrace/datasets/<name>/versions/", and the log of one version below it.
@@ -47,7 +49,8 @@ Result<VersionEntry> decode_version_entry(const VersionRef& ref, const LogRecord
 //
 //   (nothing), aborted                            reserved
 //   reserved                                      published, aborted
-//   published, annotated, relayout, restored      annotated, relayout, removed
+//   published, annotated, relayout, restored,     annotated, removed; repacking while no repack is
+//   repacking, repack_aborted                     open; relayout, repack_aborted while one is
 //   removed                                       restored, purged
 //   purged                                        nothing
 //

@@ -33,6 +33,14 @@ VersionLayout read_version_layout(LogRecordFields fields) {
   return layout;
 }
 
+Json version_repack_payload(const VersionWork& repack) {
+  return {{"nonce", repack.nonce}, {"since", record_time(repack.since)}};
+}
+
+VersionWork read_version_repack(LogRecordFields fields) {
+  return {.nonce = fields.nonce("nonce"), .since = fields.time("since")};
+}
+
 Json version_facts_payload(const VersionFacts& facts) {
   Json payload = {{"origin", version_origin_name(facts.origin)},
                   {"content_digest", record_digest(facts.content_digest)},
@@ -53,6 +61,8 @@ Json version_facts_payload(const VersionFacts& facts) {
                     {"host", facts.publisher.host},
                     {"pid", facts.publisher.pid}}}};
   if (facts.sample_count) payload["sample_count"] = *facts.sample_count;
+  if (facts.repacking) payload["repacking"] = version_repack_payload(*facts.repacking);
+  if (facts.repacked) payload["repacked"] = version_repack_payload(*facts.repacked);
   return payload;
 }
 
@@ -80,6 +90,8 @@ VersionFacts read_version_facts(LogRecordFields fields) {
   facts.publisher = {.user = publisher.text("user"),
                      .host = publisher.text("host"),
                      .pid = publisher.number("pid")};
+  if (fields.has("repacking")) facts.repacking = read_version_repack(fields.object("repacking"));
+  if (fields.has("repacked")) facts.repacked = read_version_repack(fields.object("repacked"));
   return facts;
 }
 

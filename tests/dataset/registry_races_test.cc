@@ -110,7 +110,11 @@ bool may_follow(const std::optional<VersionEvent>& before, VersionEvent after) {
   if (*before == VersionEvent::kRemoved)
     return after == VersionEvent::kRestored || after == VersionEvent::kPurged;
   if (*before == VersionEvent::kPurged) return false;
-  return after == VersionEvent::kAnnotated || after == VersionEvent::kRelayout ||
+  if (*before == VersionEvent::kRepacking &&
+      (after == VersionEvent::kRelayout || after == VersionEvent::kRepackAborted)) {
+    return true;
+  }
+  return after == VersionEvent::kAnnotated || after == VersionEvent::kRepacking ||
          after == VersionEvent::kRemoved;
 }
 

@@ -160,14 +160,49 @@ TEST_F(RegistryTest, ARelayoutKeepsTheContent) {
   world_.publish("a@v1");
   const VersionFacts before = facts_of("a@v1");
   const VersionLayout to = facts_of("elsewhere").layout;
-  ASSERT_TRUE(alice_.relayout(world_.context, ref_of("a@v1"), before.layout.layout_digest, to));
+  const VersionEntry begun = alice_.begin_repack(world_.context, ref_of("a@v1"), "test").value();
+  EXPECT_TRUE(begun.readable());
+  EXPECT_EQ(begun.facts->layout, before.layout);
+  EXPECT_EQ(begun.open_work().nonce, begun.nonce);
+  EXPECT_EQ(bob_.begin_repack(world_.context, ref_of("a@v1"), "test").error().code(),
+            StatusCode::kConflict);
+  // What others change meanwhile does not matter.
+  ASSERT_TRUE(bob_.annotate(world_.context, ref_of("a@v1"), {.notes = "new"}));
+  ASSERT_EQ(bob_.open_reservations(world_.context).value().size(), 1U);
+  ASSERT_TRUE(alice_.relayout(world_.context, ref_of("a@v1"), begun.nonce, to));
   const VersionFacts after = *alice_.version(world_.context, ref_of("a@v1")).value().facts;
   EXPECT_EQ(after.layout, to);
   EXPECT_EQ(after.content_digest, before.content_digest);
-  // A second one that started from the old layout must not bring back what may be deleted.
-  EXPECT_EQ(
-      bob_.relayout(world_.context, ref_of("a@v1"), before.layout.layout_digest, to).error().code(),
-      StatusCode::kConflict);
+  EXPECT_EQ(after.annotation.notes, "new");
+  EXPECT_EQ(after.repacked->nonce, begun.nonce);
+  EXPECT_FALSE(after.repacking);
+  EXPECT_TRUE(bob_.open_reservations(world_.context).value().empty());
+  EXPECT_EQ(alice_.relayout(world_.context, ref_of("a@v1"), begun.nonce, to).error().code(),
+            StatusCode::kConflict);
+}
+
+// Its objects may be deleted from then on.
+TEST_F(RegistryTest, ARepackThatWasGivenUpNeverBecomesALayout) {
+  world_.publish("a@v1");
+  const VersionLayout to = facts_of("elsewhere").layout;
+  const auto begin = [&] {
+    return alice_.begin_repack(world_.context, ref_of("a@v1"), "test").value().nonce;
+  };
+  const auto relayout = [&](const std::string& nonce) {
+    return alice_.relayout(world_.context, ref_of("a@v1"), nonce, to).error().code();
+  };
+  const std::string aborted = begin();
+  ASSERT_TRUE(bob_.abort_repack(world_.context, ref_of("a@v1"), aborted, "test").ok());
+  EXPECT_EQ(relayout(aborted), StatusCode::kConflict);
+  const std::string removed = begin();
+  EXPECT_EQ(relayout(aborted), StatusCode::kConflict);
+  ASSERT_TRUE(bob_.remove(world_.context, ref_of("a@v1"), "test"));
+  EXPECT_EQ(relayout(removed), StatusCode::kConflict);
+  ASSERT_TRUE(bob_.restore(world_.context, ref_of("a@v1")));
+  EXPECT_EQ(relayout(removed), StatusCode::kConflict);
+  EXPECT_TRUE(bob_.abort_repack(world_.context, ref_of("a@v1"), removed, "test").ok());
+  EXPECT_EQ(alice_.version(world_.context, ref_of("a@v1")).value().facts->layout,
+            facts_of("a@v1").layout);
 }
 
 TEST_F(RegistryTest, NoDatasetIsTheBeginningOfAnother) {
