@@ -66,6 +66,7 @@ Status PublishedEntries::add(const PublishedEntry& entry) {
   write_source(writer, entry.source);
   writer.number(std::uint8_t{entry.reused.has_value()});
   writer.number(entry.reused.value_or(0));
+  writer.number(entry.base);
   return append_record(spool_, writer.bytes());
 }
 
@@ -79,6 +80,7 @@ Result<std::optional<PublishedEntry>> PublishedEntries::Reader::next() {
   read_source(reader, entry.source);
   const bool reused = reader.number<std::uint8_t>() != 0;
   const auto index = reader.number<std::uint32_t>();
+  entry.base = reader.number<std::uint32_t>();
   if (reused) entry.reused = index;
   if (!reader.ok() || !reader.at_end()) return failure(damaged_spool());
   return entry;

@@ -19,8 +19,10 @@ Status decode_source_payload(ByteView payload, SourceEntry& entry);
 // An entry of the version that is being published, and where its content comes from.
 struct PublishedEntry {
   SourceEntry source = {};
-  // A file of the base that has the content; nothing: it is stored anew, or has no content.
+  // A file of a base that has the content; nothing: it is stored anew, or has no content.
   std::optional<EntryIndex> reused = {};
+  // Which base: see PublishManifest::Sources.
+  std::uint32_t base = 0;
 };
 
 // The entries of a publish in the order of the manifest, on the disk: they are planned in one pass,

@@ -35,7 +35,7 @@ Status PublishManifest::add(const PublishedEntry& published) {
                  .symlink_target = source.symlink_target};
   if (source.kind == EntryKind::kFile) {
     if (published.reused) {
-      MR_RETURN_IF_ERROR(take_over(*published.reused, entry));
+      MR_RETURN_IF_ERROR(take_over(published.base, *published.reused, entry));
     } else {
       MR_RETURN_IF_ERROR(find_stored(source, entry));
     }
@@ -46,20 +46,20 @@ Status PublishManifest::add(const PublishedEntry& published) {
   return builder_->add(entry);
 }
 
-Status PublishManifest::take_over(EntryIndex reused, NewEntry& entry) {
-  const Manifest& base = *sources_.base;
+Status PublishManifest::take_over(std::uint32_t number, EntryIndex reused, NewEntry& entry) {
+  const Manifest& base = *sources_.bases.at(number);
   MR_ASSIGN_OR_RETURN(const ManifestEntry from, base.entry(reused));
   entry.hash = from.hash();
   MR_ASSIGN_OR_RETURN(entry.extents, base.extents(from));
   for (Extent& extent : entry.extents) {
-    const auto known = base_objects_.find(extent.object);
+    const auto known = base_objects_.find({number, extent.object});
     if (known != base_objects_.end()) {
       extent.object = known->second;
       continue;
     }
     MR_ASSIGN_OR_RETURN(const ManifestObject object, base.object_of(from, extent));
     MR_ASSIGN_OR_RETURN(
-        const std::uint32_t number,
+        const std::uint32_t added,
         builder_->add_object({.key = object.key,
                               .identity = object.identity,
                               .size = object.size,
@@ -69,8 +69,8 @@ Status PublishManifest::take_over(EntryIndex reused, NewEntry& entry) {
                                                ? std::span<const std::uint32_t>(*object.checksums)
                                                : std::span<const std::uint32_t>()}));
     // One without a number is this file's alone.
-    if (extent.object != kOwnObject) base_objects_.emplace(extent.object, number);
-    extent.object = number;
+    if (extent.object != kOwnObject) base_objects_.emplace(std::pair(number, extent.object), added);
+    extent.object = added;
   }
   return {};
 }
@@ -79,7 +79,7 @@ Status PublishManifest::find_stored(const SourceEntry& file, NewEntry& entry) {
   if (next_object_path_ && *next_object_path_ == file.path) {
     MR_ASSIGN_OR_RETURN(next_object_path_, object_paths_.next());
     MR_ASSIGN_OR_RETURN(const std::optional<StoredContent> content,
-                        sources_.journal.find(sources_.uploads.objects().at(objects_++)));
+                        sources_.journal.find(sources_.objects.at(objects_++)));
     if (!content) return {StatusCode::kInternal, "the journal lost an object"};
     MR_ASSIGN_OR_RETURN(const std::uint32_t number, add_object(*content));
     return place(*content, 0, number, entry);
@@ -89,7 +89,7 @@ Status PublishManifest::find_stored(const SourceEntry& file, NewEntry& entry) {
 }
 
 Status PublishManifest::next_pack() {
-  MR_ASSIGN_OR_RETURN(pack_, sources_.journal.find(sources_.uploads.packs().at(packs_++)));
+  MR_ASSIGN_OR_RETURN(pack_, sources_.journal.find(sources_.packs.at(packs_++)));
   if (!pack_) return {StatusCode::kInternal, "the journal lost a pack"};
   MR_ASSIGN_OR_RETURN(pack_object_, add_object(*pack_));
   member_ = 0;

@@ -5,6 +5,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/status.h"
 #include "dataset/known_files.h"
@@ -12,7 +14,7 @@
 #include "dataset/manifest_builder.h"
 #include "dataset/publish_entries.h"
 #include "dataset/publish_journal.h"
-#include "dataset/publish_uploads.h"
+#include "platform/digest.h"
 
 namespace millrace {
 
@@ -24,10 +26,12 @@ class PublishManifest {
     const PublishedEntries& entries;
     // The files that became objects of their own, in their order. All others were packed.
     const SpooledPaths& object_paths;
-    const PublishUploads& uploads;
+    // The plans of packs, and those of objects, in their order: the journal has what came of them.
+    const std::vector<Sha256Digest>& packs;
+    const std::vector<Sha256Digest>& objects;
     const PublishJournal& journal;
-    // Null when nothing was taken over.
-    const Manifest* base = nullptr;
+    // Manifests that content is taken over from, by number.
+    std::vector<const Manifest*> bases = {};
     // Told the hash of every file; null: nobody wants to know.
     KnownFilesWriter* known = nullptr;
   };
@@ -37,7 +41,7 @@ class PublishManifest {
  private:
   PublishManifest(const Sources& sources, std::unique_ptr<ManifestBuilder> builder);
   Status add(const PublishedEntry& entry);
-  Status take_over(EntryIndex reused, NewEntry& entry);
+  Status take_over(std::uint32_t base, EntryIndex reused, NewEntry& entry);
   Status find_stored(const SourceEntry& file, NewEntry& entry);
   Status next_pack();
   Result<std::uint32_t> add_object(const StoredContent& content);
@@ -53,8 +57,8 @@ class PublishManifest {
   std::optional<StoredContent> pack_;  // That the next packed file is in.
   std::uint32_t pack_object_ = 0;
   std::size_t member_ = 0;
-  // Objects of the base that were met, by their number there and by key, for those without one.
-  std::map<std::uint32_t, std::uint32_t> base_objects_;
+  // Objects of the bases that were met, by base and number there.
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> base_objects_;
 };
 
 }  // namespace millrace

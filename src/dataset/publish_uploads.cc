@@ -13,6 +13,8 @@
 namespace millrace {
 namespace {
 
+constexpr std::string_view kPackFolder = "packs/";
+constexpr std::string_view kPackSuffix = ".tar";
 // As large as stores make the parts of an upload, so that one is sent without a copy.
 constexpr std::uint64_t kUploadChunkBytes = 16 * kMiB;
 static_assert(kUploadChunkBytes % kUnitBytes == 0, "checksums are of whole units");
@@ -63,6 +65,15 @@ Status check_unchanged(const RequestContext& context, SourceFile& file, const So
 
 std::string reservation_prefix(const VersionRef& ref, std::string_view nonce) {
   return fmt::format("{}/{}/{}/", ref.dataset.text(), ref.version.text(), nonce);
+}
+
+ObjectKey pack_key(std::string_view prefix, std::uint64_t number) {
+  return ObjectKey(fmt::format("{}{}{:08}{}", prefix, kPackFolder, number, kPackSuffix));
+}
+
+bool is_pack_key(std::string_view key) {
+  const std::size_t name = key.rfind('/') + 1;
+  return key.substr(0, name).ends_with(kPackFolder) && key.ends_with(kPackSuffix);
 }
 
 PublishUploads::PublishUploads(const RequestContext& context, ObjectStore& store, BufferPool& pool,
@@ -141,7 +152,7 @@ PublishUploadTotals PublishUploads::totals() const {
 
 Status PublishUploads::store_pack(const RequestContext& context, const PlannedPack& pack,
                                   std::uint64_t number, const Sha256Digest& plan) {
-  const ObjectKey key(fmt::format("{}packs/{:08}.tar", options_.prefix, number));
+  const ObjectKey key = pack_key(options_.prefix, number);
   const RequestContext in_time =
       context.with_deadline(clock_.now() + kTimeoutsPerPack * options_.request_timeout);
   MR_ASSIGN_OR_RETURN(BuiltPack built, builder_.build(in_time, source_, pack, key, PutOptions{}));

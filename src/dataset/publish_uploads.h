@@ -20,6 +20,9 @@ namespace millrace {
 
 // Below this lie the objects of one reservation: "imagenet/v2/<nonce>/".
 std::string reservation_prefix(const VersionRef& ref, std::string_view nonce);
+// A pack below such a prefix, and whether a key may be that of one.
+ObjectKey pack_key(std::string_view prefix, std::uint64_t number);
+bool is_pack_key(std::string_view key);
 
 struct PublishUploadOptions {
   // Everything below it is ours: reservation_prefix().

@@ -334,9 +334,10 @@ Result<ManifestSummary> Publication::write_manifest(const std::string& path) {
   MR_ASSIGN_OR_RETURN(const ManifestSummary summary,
                       PublishManifest::write({.entries = entries_,
                                               .object_paths = object_paths_,
-                                              .uploads = *uploads_,
+                                              .packs = uploads_->packs(),
+                                              .objects = uploads_->objects(),
                                               .journal = *journal_,
-                                              .base = base_manifest_.get(),
+                                              .bases = {base_manifest_.get()},
                                               .known = known.get()},
                                              path, scratch_));
   MR_RETURN_IF_ERROR(known->finish());

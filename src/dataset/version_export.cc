@@ -78,7 +78,7 @@ class ShardWriter final : public PackPlanSink {
     VersionSource source(reader_);
     MR_ASSIGN_OR_RETURN(const BuiltPack built,
                         builder_.build(context, source, pack, key, {.size_hint = pack.bytes}));
-    if (const Status status = check(pack, built); !status.ok()) {
+    if (const Status status = check_pack_content(reader_, pack, built); !status.ok()) {
       const std::array keys = {key};
       (void)target_.remove(context, keys);  // The damage is what the user must hear of.
       return status;
@@ -86,21 +86,6 @@ class ShardWriter final : public PackPlanSink {
     files_ += pack.members.size();
     bytes_ += pack.bytes;
     options_.stored(pack.bytes);
-    return {};
-  }
-
-  Status check(const PlannedPack& pack, const BuiltPack& built) const {
-    for (std::size_t n = 0; n < pack.members.size(); ++n) {
-      const SourceEntry& file = pack.members[n].file;
-      MR_ASSIGN_OR_RETURN(const ManifestEntry entry,
-                          VersionSource::manifest_entry(reader_.manifest(), file));
-      if (entry.hash().kind != HashKind::kSha256 ||
-          entry.hash() == ContentHash::of_content(built.members[n].hash)) {
-        continue;
-      }
-      return {StatusCode::kCorruption, fmt::format("{}: '{}' is damaged: it has another SHA-256",
-                                                   reader_.ref().text(), file.path)};
-    }
     return {};
   }
 

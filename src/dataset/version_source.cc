@@ -80,4 +80,20 @@ Result<std::size_t> VersionSource::read(const RequestContext& context, const Man
   return window_.read_at(context, entry, offset, into);
 }
 
+Status check_pack_content(const VersionReader& reader, const PlannedPack& pack,
+                          const BuiltPack& built) {
+  for (std::size_t n = 0; n < pack.members.size(); ++n) {
+    const SourceEntry& file = pack.members[n].file;
+    MR_ASSIGN_OR_RETURN(const ManifestEntry entry,
+                        VersionSource::manifest_entry(reader.manifest(), file));
+    if (entry.hash().kind != HashKind::kSha256 ||
+        entry.hash() == ContentHash::of_content(built.members[n].hash)) {
+      continue;
+    }
+    return {StatusCode::kCorruption, fmt::format("{}: '{}' is damaged: it has another SHA-256",
+                                                 reader.ref().text(), file.path)};
+  }
+  return {};
+}
+
 }  // namespace millrace

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/mutex.h"
+#include "dataset/pack_builder.h"
 #include "dataset/source_tree.h"
 #include "dataset/version_reader.h"
 
@@ -41,5 +42,10 @@ class VersionSource final : public SourceTree {
   Mutex mutex_;
   VersionWindow window_ MR_GUARDED_BY(mutex_);
 };
+
+// Whether the members of a pack that was made of files of this version have the content that the
+// manifest says: kCorruption, with version and path, when not.
+Status check_pack_content(const VersionReader& reader, const PlannedPack& pack,
+                          const BuiltPack& built);
 
 }  // namespace millrace
