@@ -23,6 +23,7 @@ void add_facts(Json& document, const VersionFacts& facts) {
   document["publisher"] = writer_document(facts.publisher);
   document["content_digest"] = record_digest(facts.content_digest);
   document["layout_digest"] = record_digest(facts.layout.layout_digest);
+  document["repacked"] = facts.repacked ? Json(format_time(facts.repacked->since)) : Json(nullptr);
   document["files"] = facts.totals.files;
   document["directories"] = facts.totals.directories;
   document["symlinks"] = facts.totals.symlinks;

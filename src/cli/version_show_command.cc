@@ -75,6 +75,7 @@ std::vector<std::vector<std::string>> fact_rows(const VersionFacts& facts) {
                                          format_size(facts.layout.manifest_bytes))});
   rows.push_back({"content:", record_digest(facts.content_digest)});
   rows.push_back({"layout:", record_digest(facts.layout.layout_digest)});
+  if (facts.repacked) rows.push_back({"repacked:", format_time(facts.repacked->since)});
   for (const VersionRef& parent : facts.layout.parents)
     rows.push_back({"shares with:", parent.text()});
   for (const auto& [name, value] : facts.annotation.labels)

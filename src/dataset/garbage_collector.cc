@@ -32,6 +32,7 @@ Result<GarbageReport> GarbageCollector::run(const RequestContext& context) {
     MR_RETURN_IF_ERROR(collect_manifests(context, alive));
     MR_RETURN_IF_ERROR(collect_objects(context, alive));
   }
+  if (options_.repack) MR_RETURN_IF_ERROR(repack_thin(context));
   return std::move(report_);
 }
 
@@ -106,16 +107,21 @@ Status GarbageCollector::end_reservations(const RequestContext& context) {
 // Whether the reservation has ended, by us or by whoever was faster.
 Result<bool> GarbageCollector::abort_old(const RequestContext& context,
                                          const VersionEntry& reservation) {
-  if (reservation.since > access_.clock.wall_now() - options_.abort_after) return false;
+  const VersionWork work = reservation.open_work();
+  const bool repack = reservation.facts.has_value();
+  const Duration after =
+      repack ? std::min(options_.abort_after, options_.abort_repacks_after) : options_.abort_after;
+  if (work.since > access_.clock.wall_now() - after) return false;
   if (options_.dry_run) {
     fates_->pretend_aborted(reservation);
     report_.aborted.push_back(reservation);
     return true;
   }
+  const std::string reason =
+      fmt::format("it was open for more than {}: garbage collection", format_duration(after));
   const Status status =
-      registry_.abort(request(context), Reservation::of(reservation),
-                      fmt::format("it was open for more than {}: garbage collection",
-                                  format_duration(options_.abort_after)));
+      repack ? registry_.abort_repack(request(context), reservation.ref, work.nonce, reason)
+             : registry_.abort(request(context), Reservation::of(reservation), reason);
   if (status.ok()) report_.aborted.push_back(reservation);
   if (status.ok() || status == StatusCode::kConflict) return true;
   return failure(status);
@@ -126,7 +132,8 @@ Status GarbageCollector::forget_ended(const RequestContext& context) {
   for (VersionEntry& reservation : report_.open) {
     MR_ASSIGN_OR_RETURN(const VersionEntry now,
                         registry_.version(request(context), reservation.ref));
-    if (now.number == reservation.number) open.push_back(std::move(reservation));
+    if (now.open_work().nonce == reservation.open_work().nonce)
+      open.push_back(std::move(reservation));
   }
   report_.open = std::move(open);
   return {};

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -14,6 +15,7 @@
 #include "dataset/garbage_alive.h"
 #include "dataset/garbage_fates.h"
 #include "dataset/manifest_store.h"
+#include "dataset/pack_tally.h"
 #include "dataset/registry.h"
 
 namespace millrace {
@@ -23,6 +25,12 @@ struct GarbageOptions {
   bool dry_run = false;
   // Reservations at least this old are aborted. Their publishers are told when they commit.
   Duration abort_after = std::chrono::days(7);
+  // Repacks at least this old are aborted, too: there is nothing to lose by it but their work.
+  Duration abort_repacks_after = std::chrono::days(1);
+  // Layouts that were replaced less long ago count as alive: somebody may still read by them.
+  Duration layout_grace = std::chrono::days(1);
+  // Moves what is needed out of packs that are less than half alive.
+  bool repack = true;
   // How long to wait for the other reservations to end.
   Duration wait = Duration::zero();
   Duration poll_interval = std::chrono::seconds(5);
@@ -39,12 +47,21 @@ struct GarbageReport {
   std::vector<VersionRef> purged = {};
   // Retention is over, but they could not be purged: why.
   std::vector<Status> not_purged = {};
+  // Reservations and repacks.
   std::vector<VersionEntry> aborted = {};
-  // Reservations that are still open. While there are any, objects of purged versions are kept.
+  // Those that are still open. While there are any, only what aborted ones stored is deleted.
   std::vector<VersionEntry> open = {};
   std::uint64_t objects = 0;
   std::uint64_t manifests = 0;
   std::uint64_t bytes = 0;
+  // Packs that no version needs any more, once the layouts that name them are too old to be read.
+  std::uint64_t repacked_packs = 0;
+  std::uint64_t repacked_bytes = 0;
+  // What was stored instead.
+  std::uint64_t copied_bytes = 0;
+  std::vector<VersionRef> repacked = {};
+  // Versions that could not be repacked: why.
+  std::vector<Status> not_repacked = {};
 };
 
 // Deletes what no version needs any more. docs/garbage_collection.md says why that is safe beside
@@ -66,6 +83,9 @@ class GarbageCollector {
     VersionRef ref;
     VersionLayout layout;
     bool registered = false;
+    // It is the present layout, and may be replaced.
+    bool present = false;
+    bool replaceable = false;
   };
 
   RequestContext request(const RequestContext& context) const;
@@ -89,6 +109,12 @@ class GarbageCollector {
   Status collect_objects(const RequestContext& context, const AliveKeys& alive);
   Status collect_below(const RequestContext& context, const std::string& prefix,
                        const AliveKeys& alive);
+  // Step 5.
+  Status repack_thin(const RequestContext& context);
+  Status tally_packs(const RequestContext& context, PackTally& tally);
+  Result<bool> may_be_thin(const RequestContext& context, const ManifestObject& object);
+  Status repack(const RequestContext& context,
+                const std::map<std::string, const TalliedPack*>& packs);
   bool may_delete(ReservationFate fate) const;
   Status erase(const RequestContext& context, const std::vector<ObjectInfo>& objects,
                std::uint64_t& counter);

@@ -29,6 +29,16 @@ std::string_view take_component(std::string_view& key) {
 
 }  // namespace
 
+std::optional<VersionRef> version_of_key(std::string_view key) {
+  std::size_t begin = 0;
+  for (std::size_t end = key.find('/'); end != std::string_view::npos;
+       begin = end + 1, end = key.find('/', begin)) {
+    if (begin == 0 || !is_record_nonce(key.substr(begin, end - begin))) continue;
+    if (auto ref = version_before(key, begin)) return ref;
+  }
+  return std::nullopt;
+}
+
 ReservationFates::ReservationFates(const RegistryAccess& access,
                                    const std::vector<VersionEntry>& versions)
     : access_(access) {
@@ -37,7 +47,12 @@ ReservationFates::ReservationFates(const RegistryAccess& access,
 }
 
 void ReservationFates::pretend_aborted(const VersionEntry& reservation) {
-  pretended_.insert(reservation.nonce);
+  pretended_.insert(reservation.open_work().nonce);
+}
+
+ReservationFate ReservationFates::fate_of_committed(const VersionEntry& entry) {
+  if (entry.state() == VersionState::kPurged) return ReservationFate::kPurged;
+  return entry.facts && entry.facts->repacked ? ReservationFate::kRepacked : ReservationFate::kKept;
 }
 
 Result<ReservationFate> ReservationFates::of(const RequestContext& context, const VersionRef& ref,
@@ -46,13 +61,10 @@ Result<ReservationFate> ReservationFates::of(const RequestContext& context, cons
   if (version == versions_.end()) return ReservationFate::kUnknown;
   if (pretended_.contains(nonce)) return ReservationFate::kAborted;
   const VersionEntry& entry = version->second;
-  if (entry.facts && entry.facts->reservation == nonce) {
-    return entry.state() == VersionState::kPurged ? ReservationFate::kPurged
-                                                  : ReservationFate::kKept;
-  }
+  if (entry.facts && entry.facts->reservation == nonce) return fate_of_committed(entry);
   auto log = logs_.find(ref);
   if (log == logs_.end()) {
-    MR_ASSIGN_OR_RETURN(Fates fates, read_log(context, ref));
+    MR_ASSIGN_OR_RETURN(Fates fates, read_log(context, entry));
     log = logs_.emplace(ref, std::move(fates)).first;
   }
   const auto fate = log->second.find(nonce);
@@ -60,26 +72,27 @@ Result<ReservationFate> ReservationFates::of(const RequestContext& context, cons
 }
 
 Result<ReservationFates::Fates> ReservationFates::read_log(const RequestContext& context,
-                                                           const VersionRef& ref) const {
-  MR_ASSIGN_OR_RETURN(const auto history, VersionLog(access_, ref).history(context));
+                                                           const VersionEntry& known) const {
+  MR_ASSIGN_OR_RETURN(const auto history, VersionLog(access_, known.ref).history(context));
   Fates fates;
   std::string open;
   for (const VersionEntry& entry : history) {
-    if (entry.event == VersionEvent::kReserved) {
-      open = entry.nonce;
-      fates[open] = ReservationFate::kOpen;
-    } else if (!open.empty()) {
-      fates[open] = entry.event == VersionEvent::kAborted ? ReservationFate::kAborted
-                                                          : ReservationFate::kKept;
-      open.clear();
+    std::string now = entry.open_work().nonce;
+    if (!open.empty() && now != open) {
+      const bool committed =
+          entry.event == VersionEvent::kPublished || entry.event == VersionEvent::kRelayout;
+      if (!committed) fates[open] = ReservationFate::kAborted;
+      if (committed && entry.number <= known.number) fates[open] = fate_of_committed(known);
     }
+    if (!now.empty() && now != open) fates[now] = ReservationFate::kOpen;
+    open = std::move(now);
   }
   return fates;
 }
 
-Result<ReservationFate> ReservationFates::of_key(const RequestContext& context,
-                                                 std::string_view key) {
-  if (!last_prefix_.empty() && key.starts_with(last_prefix_)) return last_fate_;
+Result<std::optional<KeyOwner>> ReservationFates::owner_of_key(const RequestContext& context,
+                                                               std::string_view key) {
+  if (last_owner_ && key.starts_with(last_prefix_)) return last_owner_;
   std::size_t begin = 0;
   for (std::size_t end = key.find('/'); end != std::string_view::npos;
        begin = end + 1, end = key.find('/', begin)) {
@@ -90,10 +103,16 @@ Result<ReservationFate> ReservationFates::of_key(const RequestContext& context,
     MR_ASSIGN_OR_RETURN(const ReservationFate fate, of(context, *ref, std::string(component)));
     if (fate == ReservationFate::kUnknown) continue;
     last_prefix_ = key.substr(0, end + 1);
-    last_fate_ = fate;
-    return fate;
+    last_owner_ = KeyOwner{.ref = *ref, .nonce = std::string(component), .fate = fate};
+    return last_owner_;
   }
-  return ReservationFate::kUnknown;
+  return std::nullopt;
+}
+
+Result<ReservationFate> ReservationFates::of_key(const RequestContext& context,
+                                                 std::string_view key) {
+  MR_ASSIGN_OR_RETURN(const auto owner, owner_of_key(context, key));
+  return owner ? owner->fate : ReservationFate::kUnknown;
 }
 
 Result<ReservationFate> ReservationFates::of_manifest(const RequestContext& context,

@@ -24,14 +24,29 @@ enum class ReservationFate : std::uint8_t {
   kOpen,
   // It ended without a version. No manifest of a version ever names what was stored under it.
   kAborted,
-  // It became a version that is published or removed.
+  // It became a version that is published or removed, and needs what it stored.
   kKept,
+  // It became such a version, or a layout of it, but the version was repacked since: some of what
+  // was stored may be garbage.
+  kRepacked,
   // It became a version that has been purged. Other versions may still use its objects.
   kPurged,
 };
 
-// Tells what became of reservations, from the versions as they stood at one moment. What is told
-// does not get worse for anybody: aborted and purged are for ever.
+// The version that a key of ours, "<dataset>/<version>/<nonce>/...", belongs to by its form; no log
+// is asked.
+std::optional<VersionRef> version_of_key(std::string_view key);
+
+// Whose object a key is.
+struct KeyOwner {
+  VersionRef ref;
+  std::string nonce;
+  ReservationFate fate = ReservationFate::kUnknown;
+};
+
+// Tells what became of reservations and repacks, from the versions as they stood at one moment:
+// what was committed later counts as open. What is told does not get worse for anybody: aborted and
+// purged are for ever.
 //
 // Memory: the last entry of every version, and a line for each reservation of versions that were
 // asked about. `access` outlives it. Needs one thread at a time.
@@ -45,8 +60,9 @@ class ReservationFates {
   // Reads the log of the version where its last entry does not tell.
   Result<ReservationFate> of(const RequestContext& context, const VersionRef& ref,
                              const std::string& nonce);
-  // The same for the reservation that a key of the form "<dataset>/<version>/<nonce>/..." carries;
-  // kUnknown for other keys.
+  // Whose nonce a key of the form "<dataset>/<version>/<nonce>/..." carries; nothing for others.
+  Result<std::optional<KeyOwner>> owner_of_key(const RequestContext& context, std::string_view key);
+  // Its fate; kUnknown when there is none.
   Result<ReservationFate> of_key(const RequestContext& context, std::string_view key);
   // The same for the key of a manifest; see manifest_key().
   Result<ReservationFate> of_manifest(const RequestContext& context, std::string_view key);
@@ -55,7 +71,8 @@ class ReservationFates {
 
  private:
   using Fates = std::map<std::string, ReservationFate>;
-  Result<Fates> read_log(const RequestContext& context, const VersionRef& ref) const;
+  static ReservationFate fate_of_committed(const VersionEntry& entry);
+  Result<Fates> read_log(const RequestContext& context, const VersionEntry& known) const;
 
   const RegistryAccess& access_;
   std::map<VersionRef, VersionEntry> versions_;
@@ -63,7 +80,7 @@ class ReservationFates {
   std::set<std::string> pretended_;
   // Of the last key that was asked for: neighbours share it.
   std::string last_prefix_;
-  ReservationFate last_fate_ = ReservationFate::kUnknown;
+  std::optional<KeyOwner> last_owner_;
 };
 
 }  // namespace millrace

@@ -19,23 +19,29 @@ Status GarbageCollector::find_live_layouts(const RequestContext& context) {
 }
 
 // A version that was purged after step 1 counts as alive: an open reservation may have read it. So
-// do all layouts that it had since then.
+// do all layouts that it had since then, and those that were replaced lately.
 Status GarbageCollector::add_layouts_of(const RequestContext& context, const VersionEntry& entry) {
   const auto before = fates_->versions().find(entry.ref);
   const bool known = before != fates_->versions().end();
   if (known && before->second.state() == VersionState::kPurged) return {};
   std::vector<VersionEntry> entries = {entry};
   const std::uint64_t since = known ? before->second.number : 1;
-  if (since != entry.number) {
+  const WallTime grace = access_.clock.wall_now() - options_.layout_grace;
+  if (since != entry.number || (entry.facts->repacked && entry.facts->repacked->since > grace)) {
     MR_ASSIGN_OR_RETURN(entries, registry_.history(request(context), entry.ref));
-    std::erase_if(entries, [&](const VersionEntry& past) { return past.number < since; });
   }
-  for (const VersionEntry& past : entries) {
-    if (!past.facts || !live_manifest_keys_.insert(past.facts->layout.manifest_key).second)
-      continue;
+  for (std::size_t n = 0; n < entries.size(); ++n) {
+    const VersionEntry& past = entries[n];
+    // Replaced by the next record, if by any so early.
+    const bool last = n + 1 == entries.size();
+    if (!past.facts || (!last && past.number < since && entries[n + 1].since <= grace)) continue;
+    const bool present = past.facts->layout == entry.facts->layout;
+    if (!live_manifest_keys_.insert(past.facts->layout.manifest_key).second) continue;
     live_.push_back({.ref = past.ref,
                      .layout = past.facts->layout,
-                     .registered = past.facts->origin == VersionOrigin::kRegistered});
+                     .registered = past.facts->origin == VersionOrigin::kRegistered,
+                     .present = present,
+                     .replaceable = present && entry.readable()});
   }
   return {};
 }
@@ -89,7 +95,8 @@ Status GarbageCollector::add_alive(const RequestContext& context, const std::str
 
 bool GarbageCollector::may_delete(ReservationFate fate) const {
   if (fate == ReservationFate::kAborted) return true;
-  return fate == ReservationFate::kPurged && report_.open.empty();
+  const bool ended = fate == ReservationFate::kPurged || fate == ReservationFate::kRepacked;
+  return ended && report_.open.empty();
 }
 
 }  // namespace millrace

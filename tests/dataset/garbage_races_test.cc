@@ -2,6 +2,7 @@
 // participants that are killed or paused at any request. No version that can be read or restored
 // ever lacks an object; when all have ended, one more collection leaves nothing else.
 
+#include <algorithm>
 #include <atomic>
 #include <random>
 
@@ -28,7 +29,7 @@ class GarbageRace {
     std::vector<std::function<void()>> participants;
     for (std::size_t i = 0; i < bodies_.size(); ++i) {
       // A quarter of them are killed: from some request on nothing reaches the store any more.
-      const std::uint64_t last = random() % 4 == 0 ? 1 + random() % 40 : UINT64_MAX;
+      const std::uint64_t last = random() % 4 == 0 ? 1 + random() % 80 : UINT64_MAX;
       // Half of them stand still for a while before some request.
       const std::uint64_t pause_at = random() % 2 == 0 ? 1 + random() % 30 : UINT64_MAX;
       const std::uint64_t pause_turns = 50 + random() % 1500;
@@ -62,26 +63,29 @@ class GarbageRace {
 
 VersionRef race_ref(std::uint64_t number) { return ref_of("a@v" + std::to_string(number)); }
 
-TEST(GarbageRaces, NoVersionEverLacksAnObject) {
+// With packs, collections repack, too.
+void race_collections(bool packs) {
   const RequestContext context = RequestContext::background();
   std::atomic<std::uint64_t> published = 0;
+  std::atomic<std::uint64_t> repacked = 0;
   std::uint64_t deleted = 0;
-  for (std::uint64_t seed = 1; seed <= kGarbageSeeds && !HasFailure(); ++seed) {
+  for (std::uint64_t seed = 1; seed <= kGarbageSeeds && !::testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     GarbageRace race(seed);
     GarbageWorld& world = race.world;
-    ASSERT_TRUE(world.publisher().publish(race_ref(1), std::nullopt).ok());
-    ASSERT_TRUE(world.publisher(2).publish(race_ref(2), race_ref(1)).ok());
+    ASSERT_TRUE(world.publisher(1, packs).publish(race_ref(1), std::nullopt).ok());
+    ASSERT_TRUE(world.publisher(2, packs).publish(race_ref(2), race_ref(1)).ok());
     for (std::uint64_t p = 0; p < 3; ++p) {
-      race.add("publisher" + std::to_string(p), [&, p](const RegistryAccess& access,
-                                                       std::mt19937_64& random) {
-        FakePublisher publisher(access, world.folder.file("p" + std::to_string(p)), random());
-        for (int n = 0; n < 2; ++n) {
-          const Status status =
-              publisher.publish(race_ref(3 + random() % 4), race_ref(1 + random() % 3));
-          if (status.ok()) ++published;
-        }
-      });
+      race.add("publisher" + std::to_string(p),
+               [&, p](const RegistryAccess& access, std::mt19937_64& random) {
+                 FakePublisher publisher(access, world.folder.file("p" + std::to_string(p)),
+                                         random(), packs);
+                 for (int n = 0; n < 2; ++n) {
+                   const Status status =
+                       publisher.publish(race_ref(3 + random() % 4), race_ref(1 + random() % 3));
+                   if (status.ok()) ++published;
+                 }
+               });
     }
     race.add("remover", [&](const RegistryAccess& access, std::mt19937_64& random) {
       const Registry registry(access);
@@ -96,8 +100,11 @@ TEST(GarbageRaces, NoVersionEverLacksAnObject) {
               options.manifest_directory = world.folder.file("gc" + std::to_string(g));
               // The clock stands still, so that 0 is the age of all.
               options.abort_after = random() % 3 == 0 ? Duration::zero() : std::chrono::hours(9);
+              options.abort_repacks_after = options.abort_after;
               options.wait = random() % 2 == 0 ? Duration::zero() : std::chrono::seconds(60);
-              (void)GarbageCollector(access, options).run(context);
+              options.layout_grace = Duration::zero();
+              const auto report = GarbageCollector(access, options).run(context);
+              if (report) repacked += report->repacked.size();
             }
           });
     }
@@ -105,18 +112,28 @@ TEST(GarbageRaces, NoVersionEverLacksAnObject) {
     world.check_versions();
 
     const auto before = world.stored();
-    const auto report = world.collect({.abort_after = Duration::zero()});
-    ASSERT_TRUE(report.has_value()) << report.error().to_string();
-    EXPECT_TRUE(report->open.empty());
+    // The second one deletes what the first one repacks.
+    for (int n = 0; n < 2; ++n) {
+      const auto report =
+          world.collect({.abort_after = Duration::zero(), .layout_grace = Duration::zero()});
+      ASSERT_TRUE(report.has_value()) << report.error().to_string();
+      EXPECT_TRUE(report->open.empty());
+      EXPECT_TRUE(report->not_repacked.empty());
+    }
     const auto needed = world.check_versions();
     const auto after = world.stored();
-    deleted += before.size() - after.size();
+    deleted += std::max(before.size(), after.size()) - after.size();
     for (const std::string& key : after)
       EXPECT_TRUE(needed.contains(key)) << key << " is left";
   }
   EXPECT_GT(published, kGarbageSeeds / 4);
   EXPECT_GT(deleted, kGarbageSeeds / 4);
+  EXPECT_EQ(repacked > kGarbageSeeds / 4, packs) << repacked;
 }
+
+TEST(GarbageRaces, NoVersionEverLacksAnObject) { race_collections(false); }
+
+TEST(GarbageRaces, NorWhileItIsRepacked) { race_collections(true); }
 
 }  // namespace
 }  // namespace millrace

@@ -13,18 +13,20 @@
 #include "dataset/garbage_collector.h"
 #include "dataset/manifest_builder.h"
 #include "dataset/publish_uploads.h"
+#include "dataset/tar_format.h"
 #include "tests/dataset/manifest_tree.h"
 #include "tests/dataset/registry_world.h"
 
 namespace millrace {
 
 // Calls `before` ahead of every request to the store below; when that fails, so does the request,
-// and nothing reaches the store.
+// and nothing reaches the store. `after` may take back the answer to a request that took effect.
 class GuardedObjectStore final : public ObjectStore {
  public:
   using Guard = std::function<Status()>;
-  GuardedObjectStore(std::shared_ptr<ObjectStore> inner, Guard before)
-      : inner_(std::move(inner)), before_(std::move(before)) {}
+  GuardedObjectStore(
+      std::shared_ptr<ObjectStore> inner, Guard before, Guard after = [] { return Status(); })
+      : inner_(std::move(inner)), before_(std::move(before)), after_(std::move(after)) {}
 
   void get_range(const RequestContext& context, GetRequest request,
                  Completion<GetResult> done) override {
@@ -45,7 +47,9 @@ class GuardedObjectStore final : public ObjectStore {
   Result<ObjectInfo> put(const RequestContext& context, const ObjectKey& key, Slice data,
                          const PutOptions& options) override {
     MR_RETURN_IF_ERROR(before_());
-    return inner_->put(context, key, std::move(data), options);
+    auto stored = inner_->put(context, key, std::move(data), options);
+    MR_RETURN_IF_ERROR(after_());
+    return stored;
   }
   Result<std::unique_ptr<Upload>> start_upload(const RequestContext& context, const ObjectKey& key,
                                                const PutOptions& options) override {
@@ -59,25 +63,32 @@ class GuardedObjectStore final : public ObjectStore {
   }
   Status remove(const RequestContext& context, std::span<const ObjectKey> keys) override {
     MR_RETURN_IF_ERROR(before_());
-    return inner_->remove(context, keys);
+    MR_RETURN_IF_ERROR(inner_->remove(context, keys));
+    return after_();
   }
   std::string describe() const override { return inner_->describe(); }
 
  private:
   const std::shared_ptr<ObjectStore> inner_;
   const Guard before_;
+  const Guard after_;
 };
 
-// A publisher without packs: reserves, takes some objects over from a base, stores some of its own,
-// commits. Each step can be seen from outside between two requests.
+// A publisher without a source: reserves, takes some files over from a base, stores some objects of
+// its own, each with several files in it, commits. Each step can be seen from outside between two
+// requests.
 class FakePublisher {
  public:
-  FakePublisher(RegistryAccess access, std::string directory, std::uint64_t seed)
+  static constexpr int kMembers = 4;
+
+  FakePublisher(RegistryAccess access, std::string directory, std::uint64_t seed,
+                bool packs = false)
       : access_(std::move(access)),
         registry_(access_),
         directory_(std::move(directory)),
         manifests_(access_.store, directory_ + "/manifests"),
-        random_(seed) {
+        random_(seed),
+        packs_(packs) {
     std::filesystem::create_directories(directory_);
   }
 
@@ -99,14 +110,11 @@ class FakePublisher {
     MR_ASSIGN_OR_RETURN(const auto builder, ManifestBuilder::create({.path = path}));
     int files = 0;
     if (base) MR_RETURN_IF_ERROR(take_over(*base, *builder, files));
-    const std::string prefix = reservation_prefix(reservation.ref, reservation.nonce) + "files/";
+    const std::string prefix = reservation_prefix(reservation.ref, reservation.nonce);
     for (std::uint64_t n = 0; n < 1 + random_() % 2; ++n) {
-      const ObjectKey key(prefix + std::to_string(n));
-      MR_ASSIGN_OR_RETURN(
-          const ObjectInfo info,
-          access_.store.put(context_, key, Slice::copy_of(key.value()), PutOptions{}));
-      MR_RETURN_IF_ERROR(add(
-          *builder, {.key = key, .identity = info.identity, .size = key.value().size()}, files));
+      MR_RETURN_IF_ERROR(store_object(
+          packs_ ? pack_key(prefix, n) : ObjectKey(prefix + "files/" + std::to_string(n)), *builder,
+          files));
     }
     if (const auto summary = builder->finish(); !summary) return failure(summary.error());
     MR_ASSIGN_OR_RETURN(VersionLayout layout,
@@ -121,22 +129,54 @@ class FakePublisher {
     if (!entry) return entry.error() == StatusCode::kNotFound ? Status() : entry.error();
     if (!entry->readable()) return {};
     MR_ASSIGN_OR_RETURN(const auto manifest, manifests_.open(context_, entry->facts->layout));
-    for (std::uint32_t n = 0; n < manifest->objects(); ++n) {
-      MR_ASSIGN_OR_RETURN(const ManifestObject object, manifest->object(n));
-      if (random_() % 3 == 0) continue;
-      MR_RETURN_IF_ERROR(add(
-          builder, {.key = object.key, .identity = object.identity, .size = object.size}, files));
+    std::map<std::uint32_t, std::uint32_t> objects;
+    for (EntryIndex index = 0; index < manifest->entries(); ++index) {
+      MR_ASSIGN_OR_RETURN(const ManifestEntry file, manifest->entry(index));
+      if (file.kind() != EntryKind::kFile || random_() % 3 == 0) continue;
+      MR_ASSIGN_OR_RETURN(const auto extents, manifest->extents(file));
+      Extent extent = extents.at(0);
+      MR_ASSIGN_OR_RETURN(const ManifestObject object, manifest->object_of(file, extent));
+      if (!objects.contains(extent.object)) {
+        MR_ASSIGN_OR_RETURN(objects[extent.object], builder.add_object({.key = object.key,
+                                                                        .identity = object.identity,
+                                                                        .size = object.size}));
+      }
+      extent.object = objects.at(extent.object);
+      MR_RETURN_IF_ERROR(add(builder, extent, file.hash(), files));
     }
     return {};
   }
-  static Status add(ManifestBuilder& builder, const NewObject& object, int& files) {
-    MR_ASSIGN_OR_RETURN(const std::uint32_t number, builder.add_object(object));
-    return builder.add(
-        {.path = std::to_string(files++),
-         .size = object.size,
-         .hash = ContentHash::of_content(sha256(as_bytes(object.key.value()))),
-         .extents = {
-             {.object = number, .stored_bytes = object.size, .logical_bytes = object.size}}});
+  // As a tar has its members, but that their headers are zeros.
+  Status store_object(const ObjectKey& key, ManifestBuilder& builder, int& files) {
+    std::string bytes;
+    std::vector<std::string> members;
+    for (int n = 0; n < kMembers; ++n) {
+      members.push_back(key.value() + " " + std::to_string(n));
+      bytes += std::string(kTarBlockBytes, '\0') + members.back();
+      bytes.resize(tar_padded(bytes.size()));
+    }
+    bytes.resize(bytes.size() + kTarEndBytes);
+    MR_ASSIGN_OR_RETURN(const ObjectInfo info,
+                        access_.store.put(context_, key, Slice::copy_of(bytes), PutOptions{}));
+    MR_ASSIGN_OR_RETURN(
+        const std::uint32_t object,
+        builder.add_object({.key = key, .identity = info.identity, .size = bytes.size()}));
+    for (const std::string& member : members) {
+      MR_RETURN_IF_ERROR(add(builder,
+                             {.object = object,
+                              .offset = bytes.find(member),
+                              .stored_bytes = member.size(),
+                              .logical_bytes = member.size()},
+                             ContentHash::of_content(sha256(as_bytes(member))), files));
+    }
+    return {};
+  }
+  static Status add(ManifestBuilder& builder, const Extent& extent, const ContentHash& hash,
+                    int& files) {
+    return builder.add({.path = std::to_string(files++),
+                        .size = extent.logical_bytes,
+                        .hash = hash,
+                        .extents = {extent}});
   }
 
   const RequestContext context_ = RequestContext::background();
@@ -145,6 +185,7 @@ class FakePublisher {
   const std::string directory_;
   ManifestStore manifests_;
   std::mt19937_64 random_;
+  const bool packs_;
 };
 
 // What must be in the store, and what is.
@@ -176,8 +217,28 @@ class GarbageWorld : public RegistryWorld {
         }
         needed.insert(object.key.value());
       }
+      check_content(**manifest);
     }
     return needed;
+  }
+
+  // Every file has the bytes that its hash is of.
+  void check_content(const Manifest& manifest) {
+    for (EntryIndex index = 0; index < manifest.entries(); ++index) {
+      const ManifestEntry entry = manifest.entry(index).value();
+      if (entry.kind() != EntryKind::kFile || entry.hash().kind != HashKind::kSha256) continue;
+      std::string bytes;
+      const auto extents = manifest.extents(entry).value();
+      for (const Extent& extent : extents) {
+        const auto got =
+            memory->get(context, {.key = manifest.object_of(entry, extent).value().key,
+                                  .range = ByteRange{extent.offset, extent.stored_bytes}});
+        EXPECT_TRUE(got.has_value());
+        if (got) bytes += got->data.text();
+      }
+      EXPECT_EQ(entry.hash(), ContentHash::of_content(sha256(as_bytes(bytes))))
+          << manifest.path_of(index).value();
+    }
   }
 
   // Everything but the logs.
@@ -194,8 +255,8 @@ class GarbageWorld : public RegistryWorld {
     return keys;
   }
 
-  FakePublisher publisher(std::uint64_t seed = 1) {
-    return FakePublisher(access(), folder.file("publisher"), seed);
+  FakePublisher publisher(std::uint64_t seed = 1, bool packs = false) {
+    return FakePublisher(access(), folder.file("publisher"), seed, packs);
   }
   Result<GarbageReport> collect(GarbageOptions options = {}) {
     options.manifest_directory = folder.file("gc");
