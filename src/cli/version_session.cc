@@ -17,6 +17,22 @@ Result<OpenVersion> open_version(Session& session, const std::string& text) {
       .registry = std::move(open), .entry = std::move(entry), .manifest = std::move(manifest)};
 }
 
+VersionReader OpenVersion::reader(Session& session) const {
+  const auto newest =
+      [this, &session](const RequestContext& /*context*/) -> Result<std::unique_ptr<Manifest>> {
+    MR_ASSIGN_OR_RETURN(const VersionEntry now,
+                        registry.registry.version(session.request(), entry.ref));
+    if (!now.facts) return failure(StatusCode::kNotFound, "the version is gone");
+    ManifestStore manifests(*registry.store, manifest_directory(session));
+    return manifests.open_whole(session.context(), now.facts->layout);
+  };
+  return VersionReader(*registry.store, *manifest, entry.ref,
+                       {.request_timeout = session.settings().timeout,
+                        .stores = other_stores(session),
+                        .newest_layout = newest},
+                       session.clock());
+}
+
 void add_version_option(CLI::App& command, std::string& ref) {
   command.add_option("version", ref, "DATASET@VERSION, or DATASET@ALIAS")
       ->type_name("REF")

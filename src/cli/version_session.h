@@ -17,12 +17,8 @@ struct OpenVersion {
   VersionEntry entry;
   std::unique_ptr<Manifest> manifest;
 
-  VersionReader reader(Session& session) const {
-    return VersionReader(
-        *registry.store, *manifest, entry.ref,
-        {.request_timeout = session.settings().timeout, .stores = other_stores(session)},
-        session.clock());
-  }
+  // Goes on by a later layout when the version is repacked meanwhile. This outlives it.
+  VersionReader reader(Session& session) const;
 };
 
 // Where pages of manifests are kept on this machine.

@@ -85,12 +85,48 @@ Status VersionReader::check_object(const RequestContext& context,
   return explain({StatusCode::kPreconditionFailed, "another object"}, object, *store);
 }
 
+const Manifest& VersionReader::layout() const {
+  MutexLock lock(mutex_);
+  return newest_ ? *newest_ : manifest_;
+}
+
+const Manifest* VersionReader::layout_after(const RequestContext& context,
+                                            const Manifest& tried) const {
+  MutexLock lock(mutex_);
+  if (!asked_ && options_.newest_layout) {
+    asked_ = true;
+    auto opened = options_.newest_layout(context);
+    // Whatever it is instead: the reader's own failure tells more.
+    if (opened && (*opened)->content_digest() == manifest_.content_digest())
+      newest_ = *std::move(opened);
+  }
+  return newest_ && newest_.get() != &tried ? newest_.get() : nullptr;
+}
+
 Result<std::size_t> VersionWindow::read_at(const RequestContext& context,
                                            const ManifestEntry& entry, std::uint64_t offset,
                                            MutableByteView into) {
+  const Manifest& layout = reader_.layout();
+  auto read = read_by(layout, context, entry, offset, into);
+  if (read || read.error() != StatusCode::kPreconditionFailed) return read;
+  const Manifest* const newer = reader_.layout_after(context, layout);
+  return newer == nullptr ? read : read_by(*newer, context, entry, offset, into);
+}
+
+Result<std::size_t> VersionWindow::read_by(const Manifest& layout, const RequestContext& context,
+                                           ManifestEntry entry, std::uint64_t offset,
+                                           MutableByteView into) {
   if (entry.kind() != EntryKind::kFile || offset >= entry.size()) return 0;
   into = into.first(std::min<std::uint64_t>(into.size(), entry.size() - offset));
-  MR_ASSIGN_OR_RETURN(const std::vector<Extent> extents, reader_.manifest().extents(entry));
+  if (layout_ != &layout) {
+    object_.reset();
+    bytes_ = {};
+    layout_ = &layout;
+  }
+  if (&layout != &reader_.manifest()) {
+    MR_ASSIGN_OR_RETURN(entry, layout.entry(entry.index()));
+  }
+  MR_ASSIGN_OR_RETURN(const std::vector<Extent> extents, layout.extents(entry));
   std::size_t filled = 0;
   std::uint64_t begin = 0;  // Of the extent, in the file.
   for (const Extent& extent : extents) {
@@ -131,7 +167,7 @@ Status VersionWindow::load(const RequestContext& context, const ManifestEntry& e
   if (!same) {
     object_.reset();
     bytes_ = {};
-    MR_ASSIGN_OR_RETURN(object_, reader_.manifest().object_of(entry, extent));
+    MR_ASSIGN_OR_RETURN(object_, layout_->object_of(entry, extent));
     number_ = extent.object;
     owner_ = entry.index();
   }

@@ -1,12 +1,15 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "base/buffer.h"
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "base/request_context.h"
 #include "base/status.h"
 #include "dataset/manifest.h"
@@ -24,6 +27,10 @@ struct VersionReaderOptions {
   Duration request_timeout = std::chrono::minutes(5);
   // Opens the other stores that registered objects lie in.
   StoreResolver stores = refuse_other_stores;
+  // Opens the layout that the version has by now. Asked once, when an object is gone: a repack may
+  // have moved its content. Null: a reader lives and dies with its layout.
+  std::function<Result<std::unique_ptr<Manifest>>(const RequestContext& context)> newest_layout =
+      nullptr;
 };
 
 // Reads the files of one version straight from their stores, without a cache: for those who read a
@@ -35,7 +42,10 @@ struct VersionReaderOptions {
 // kCorruption. A store that cannot be opened or asked keeps its own code, kNotFound aside, which
 // becomes kUnavailable. All of them name dataset, version, key and store.
 //
-// Stateless, safe from any thread. Store, manifest and clock outlive it. Blocks.
+// Where the version was repacked meanwhile, files are read on by the layout that it has by then:
+// entries are the same in all of them.
+//
+// Safe from any thread. Store, manifest and clock outlive it. Blocks.
 class VersionReader {
  public:
   // `store` is the one that the manifest is in.
@@ -51,6 +61,12 @@ class VersionReader {
   VersionReader with_window(std::uint64_t window_bytes) const;
 
   const Manifest& manifest() const { return manifest_; }
+  // Where content is to be looked for now: the manifest, or the one of a later layout.
+  const Manifest& layout() const MR_EXCLUDES(mutex_);
+  // Another layout than `tried`, in which an object was missing; null when there is none to try.
+  // Lives as long as the reader.
+  const Manifest* layout_after(const RequestContext& context, const Manifest& tried) const
+      MR_EXCLUDES(mutex_);
   const VersionRef& ref() const { return ref_; }
   const VersionReaderOptions& options() const { return options_; }
 
@@ -75,6 +91,10 @@ class VersionReader {
   const VersionRef ref_;
   const VersionReaderOptions options_;
   Clock& clock_;
+
+  mutable Mutex mutex_;
+  mutable bool asked_ MR_GUARDED_BY(mutex_) = false;
+  mutable std::unique_ptr<Manifest> newest_ MR_GUARDED_BY(mutex_);
 };
 
 // Files of a version one after the other. Holds on to what was fetched last, so that neighbours in
@@ -90,12 +110,15 @@ class VersionWindow {
                               std::uint64_t offset, MutableByteView into);
 
  private:
+  Result<std::size_t> read_by(const Manifest& layout, const RequestContext& context,
+                              ManifestEntry entry, std::uint64_t offset, MutableByteView into);
   Status read_extent(const RequestContext& context, const ManifestEntry& entry,
                      const Extent& extent, std::uint64_t offset, MutableByteView into);
   Status load(const RequestContext& context, const ManifestEntry& entry, const Extent& extent,
               ByteRange wanted);
 
   const VersionReader& reader_;
+  const Manifest* layout_ = nullptr;  // That the window is of.
   // The object of the window, by its number or, for one without, by its entry.
   std::optional<ManifestObject> object_;
   std::uint32_t number_ = 0;

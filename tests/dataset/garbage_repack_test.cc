@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "dataset/version_reader.h"
 #include "dataset/version_repack.h"
 #include "tests/dataset/garbage_world.h"
 #include "tests/dataset/publish_world.h"
@@ -291,6 +292,42 @@ TEST(GarbageRepack, ADamagedPackIsNotCopiedAndSaid) {
   EXPECT_NE(report.not_repacked[0].message().find(key), std::string::npos);
   EXPECT_EQ(world.facts("a@v2").layout, layout);
   EXPECT_FALSE(world.facts("a@v2").repacking);
+}
+
+TEST(GarbageRepack, AReaderOfTheOldLayoutReadsOn) {
+  RepackWorld world;
+  world.change_most(1);
+  ASSERT_TRUE(world.publish("a@v2"));
+  const auto contents = world.contents("a@v2");
+  const auto old = world.manifest("a@v2");
+  world.remove("a@v1");
+  int asked = 0;
+  const VersionReader reader(*world.memory, *old, ref_of("a@v2"),
+                             {.newest_layout = [&](const RequestContext&) {
+                               ++asked;
+                               return Result<std::unique_ptr<Manifest>>(world.manifest("a@v2"));
+                             }});
+  const auto read_all = [&](const VersionReader& from) -> Status {
+    VersionWindow window(from);
+    ManifestCursor cursor(from.manifest());
+    std::vector<std::byte> buffer(100'000);
+    while (const auto item = cursor.next().value()) {
+      if (item->entry.kind() != EntryKind::kFile) continue;
+      MR_ASSIGN_OR_RETURN(const std::size_t size,
+                          window.read_at(world.context, item->entry, 0, buffer));
+      EXPECT_EQ(as_text(ByteView(buffer).first(size)), contents.at(std::string(item->path)));
+    }
+    return {};
+  };
+  EXPECT_TRUE(read_all(reader).ok());
+  EXPECT_EQ(asked, 0);
+  world.collect();
+  world.collect();
+  EXPECT_TRUE(read_all(reader).ok());
+  EXPECT_TRUE(read_all(reader).ok());
+  EXPECT_EQ(asked, 1);
+  const VersionReader plain(*world.memory, *old, ref_of("a@v2"));
+  EXPECT_EQ(read_all(plain).code(), StatusCode::kPreconditionFailed);
 }
 
 // From the n-th request on nothing reaches the store, or every answer is lost.
