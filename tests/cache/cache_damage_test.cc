@@ -10,7 +10,7 @@
 
 #include "base/log.h"
 #include "cache/object_file.h"
-#include "tests/cache/cache_torture.h"
+#include "tests/servers/torture.h"
 
 namespace millrace {
 namespace {

@@ -13,8 +13,8 @@
 
 #include "base/log.h"
 #include "tests/cache/cache_simulation_world.h"
-#include "tests/cache/cache_torture.h"
 #include "tests/cache/cache_world.h"
+#include "tests/servers/torture.h"
 
 namespace millrace {
 namespace {

@@ -14,8 +14,8 @@
 
 #include "base/log.h"
 #include "platform/posix_disk.h"
-#include "tests/cache/cache_torture.h"
 #include "tests/cache/cache_world.h"
+#include "tests/servers/torture.h"
 
 namespace millrace {
 namespace {

@@ -19,9 +19,9 @@
 #include <gtest/gtest.h>
 
 #include "platform/posix_disk.h"
-#include "tests/cache/cache_torture.h"
 #include "tests/cache/cache_world.h"
 #include "tests/servers/child_process.h"
+#include "tests/servers/torture.h"
 
 namespace millrace {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/cache/cache_torture.h"
+#include "tests/servers/torture.h"
 
 namespace millrace {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "tests/cache/cache_simulation_run.h"
 #include "tests/cache/cache_simulation_world.h"
-#include "tests/cache/cache_torture.h"
+#include "tests/servers/torture.h"
 
 namespace millrace {
 namespace {

@@ -1,13 +1,12 @@
 // The suites of the unit tests with the full figures.
 
-#include "tests/cache/cache_torture.h"
-
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "tests/cache/cache_damage.h"
 #include "tests/cache/cache_model.h"
 #include "tests/cache/cache_simulation_run.h"
+#include "tests/servers/torture.h"
 
 namespace millrace {
 namespace {

@@ -1,6 +1,6 @@
 #include "tests/objectstore/contract_suite.h"
-#include "tests/objectstore/s3/s3_test_store.h"
 #include "tests/servers/fault_proxy.h"
+#include "tests/servers/s3_test_store.h"
 
 // The contract of ObjectStore, kept by the S3 back end: on our strict server, on Ceph, and on Ceph
 // behind a proxy that breaks one request in ten.

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/objectstore/s3/s3_test_store.h"
+#include "tests/servers/s3_test_store.h"
 #include "tests/servers/strict_s3_server.h"
 #include "tests/servers/test_tls.h"
 

@@ -1,7 +1,5 @@
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
-#include <fstream>
 #include <map>
 #include <mutex>
 #include <random>
@@ -11,8 +9,9 @@
 #include <gtest/gtest.h>
 
 #include "base/checksum.h"
-#include "tests/objectstore/s3/s3_test_store.h"
 #include "tests/servers/fault_proxy.h"
+#include "tests/servers/s3_test_store.h"
+#include "tests/servers/torture.h"
 
 // Many clients on Ceph behind a proxy that breaks one request in five in every way that it knows.
 // The oracle is a model of what each writer was told: an acknowledged write is there, whole; a
@@ -26,22 +25,6 @@ using millrace::testing::FaultProxy;
 using millrace::testing::ProxiedRequest;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-
-struct Scale {
-  std::uint64_t requests;
-  bool full;
-};
-
-Scale scale() {
-  const char* text = std::getenv("MILLRACE_SCALE");
-  const bool full = text != nullptr && std::string_view(text) == "full";
-  return full ? Scale{100'000, true} : Scale{6'000, false};
-}
-
-std::uint64_t seed() {
-  const char* text = std::getenv("MILLRACE_SEED");
-  return text != nullptr ? std::strtoull(text, nullptr, 10) : std::random_device{}();
-}
 
 // Content that says which key and write it is of, and cannot be mistaken for another's.
 std::string content(const std::string& key, std::uint64_t version, std::size_t size) {
@@ -223,25 +206,12 @@ class Client {
   std::uint64_t creations_ = 0;
 };
 
-void report(std::uint64_t used_seed, const millrace::testing::ProxyStats& stats,
-            std::uint64_t operations, std::uint64_t failures) {
-  const std::string line =
-      fmt::format(R"({{"suite":"s3_faults","seed":{},"requests":{},"faults":{},"operations":{},)"
-                  R"("failed_operations":{},"outcome":"{}"}})",
-                  used_seed, stats.requests, stats.faults_total(), operations, failures,
-                  ::testing::Test::HasFailure() ? "failed" : "passed");
-  fmt::print("{}\n", line);
-  if (const char* path = std::getenv("MILLRACE_TORTURE_RESULTS")) {
-    std::ofstream(path, std::ios::app) << line << "\n";
-  }
-}
-
 // More than one in five, since some faults find no place in the request that they are drawn for.
 constexpr double kFaultProbability = 0.28;
 
 TEST(S3Torture, OneRequestInFiveFailsAndNothingIsLostOrWrong) {
-  const Scale wanted = scale();
-  const std::uint64_t used_seed = seed();
+  const std::uint64_t requests = full_torture() ? 100'000 : 6'000;
+  const std::uint64_t used_seed = torture_seed();
   SCOPED_TRACE(fmt::format("MILLRACE_SEED={}", used_seed));
 
   FaultProxy proxy(CephServer::shared().endpoint());
@@ -272,8 +242,8 @@ TEST(S3Torture, OneRequestInFiveFailsAndNothingIsLostOrWrong) {
   }
   std::vector<std::thread> threads;
   for (auto& client : clients) {
-    threads.emplace_back([&proxy, &client, &wanted] {
-      while (proxy.stats().requests < wanted.requests)
+    threads.emplace_back([&proxy, &client, requests] {
+      while (proxy.stats().requests < requests)
         client->step();
     });
   }
@@ -294,7 +264,9 @@ TEST(S3Torture, OneRequestInFiveFailsAndNothingIsLostOrWrong) {
   // Eight attempts at one in five fail together about twice in a million; stalls and budgets add a
   // few. More than one per cent would mean that retries do not work.
   EXPECT_LT(failures, operations / 100);
-  report(used_seed, stats, operations, failures);
+  report_torture("s3_faults", used_seed,
+                 fmt::format(R"("requests":{},"faults":{},"operations":{},"failed_operations":{})",
+                             stats.requests, stats.faults_total(), operations, failures));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "tests/cache/cache_torture.h"
+#include "tests/servers/torture.h"
 
 #include <stdlib.h>
 
@@ -9,7 +9,6 @@
 #include <string_view>
 
 #include <fmt/format.h>
-#include <gtest/gtest.h>
 
 namespace millrace {
 
@@ -23,10 +22,7 @@ std::uint64_t torture_seed() {
   return text != nullptr ? std::strtoull(text, nullptr, 10) : std::random_device{}();
 }
 
-void report_torture(const std::string& suite, std::uint64_t seed, const std::string& figures) {
-  const std::string line =
-      fmt::format(R"({{"suite":"{}","seed":{},{},"outcome":"{}"}})", suite, seed, figures,
-                  ::testing::Test::HasFailure() ? "failed" : "passed");
+void append_torture_result(const std::string& line) {
   fmt::print("{}\n", line);
   if (const char* path = std::getenv("MILLRACE_TORTURE_RESULTS")) {
     std::ofstream(path, std::ios::app) << line << "\n";
@@ -34,7 +30,7 @@ void report_torture(const std::string& suite, std::uint64_t seed, const std::str
 }
 
 TortureDirectory::TortureDirectory() {
-  std::string pattern = (std::filesystem::temp_directory_path() / "mr-cache-XXXXXX").string();
+  std::string pattern = (std::filesystem::temp_directory_path() / "mr-torture-XXXXXX").string();
   path_ = ::mkdtemp(pattern.data());
 }
 

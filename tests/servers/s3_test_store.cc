@@ -1,4 +1,4 @@
-#include "tests/objectstore/s3/s3_test_store.h"
+#include "tests/servers/s3_test_store.h"
 
 #include <utility>
 
