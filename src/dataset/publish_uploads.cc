@@ -162,7 +162,9 @@ Status PublishUploads::store_pack(const RequestContext& context, const PlannedPa
                         .checksums = std::move(built.checksums)};
   for (const BuiltPack::Member& member : built.members)
     content.members.push_back({member.content_offset, ContentHash::of_content(member.hash)});
+  options_.reached(PublishPoint::kPackStored);
   MR_RETURN_IF_ERROR(journal_.add(plan, content));
+  options_.reached(PublishPoint::kPackNoted);
   count(content.size, false);
   options_.stored(content.size);
   return {};
@@ -178,7 +180,9 @@ Status PublishUploads::store_object(const RequestContext& context, const SourceE
     return {StatusCode::kInternal, fmt::format("'{}' has {} bytes in the store, but {} were sent",
                                                key.value(), content.size, file.size)};
   }
+  options_.reached(PublishPoint::kObjectStored);
   MR_RETURN_IF_ERROR(journal_.add(plan, content));
+  options_.reached(PublishPoint::kObjectNoted);
   count(content.size, false);
   return {};
 }
@@ -204,6 +208,7 @@ Result<StoredContent> PublishUploads::upload_file(const RequestContext& context,
       const std::uint64_t length = bytes.size();
       MR_RETURN_IF_ERROR(upload->write(request(context), std::move(bytes)));
       options_.stored(length);
+      options_.reached(PublishPoint::kPartWritten);
     }
     MR_RETURN_IF_ERROR(check_unchanged(request(context), *opened, file));
     MR_ASSIGN_OR_RETURN(stored, upload->finish(request(context)));

@@ -12,6 +12,7 @@
 #include "dataset/pack_builder.h"
 #include "dataset/pack_planner.h"
 #include "dataset/publish_journal.h"
+#include "dataset/publish_point.h"
 #include "dataset/source_tree.h"
 #include "dataset/version_ref.h"
 #include "objectstore/object_store.h"
@@ -34,6 +35,8 @@ struct PublishUploadOptions {
   std::function<ObjectInfo(const SourceEntry&)> copied_from = nullptr;
   // Told of bytes as they are stored or found stored; from any thread.
   std::function<void(std::uint64_t bytes)> stored = [](std::uint64_t) {};
+  // See PublishOptions.
+  std::function<void(PublishPoint)> reached = [](PublishPoint) {};
 };
 
 struct PublishUploadTotals {

@@ -123,9 +123,12 @@ class Publication final : public PackPlanSink {
   Result<PublishReport> run() {
     MR_RETURN_IF_ERROR(make_directories());
     MR_RETURN_IF_ERROR(scan());
+    options_.reached(PublishPoint::kScanned);
     if (!options_.dry_run) MR_RETURN_IF_ERROR(reserve());
     MR_RETURN_IF_ERROR(open_base());
+    options_.reached(PublishPoint::kBaseOpened);
     MR_RETURN_IF_ERROR(plan());
+    options_.reached(PublishPoint::kAllStored);
     if (!options_.dry_run) MR_RETURN_IF_ERROR(commit());
     return std::move(report_);
   }
@@ -226,17 +229,20 @@ Status Publication::reserve() {
   const bool goes_on = state && state->state() == VersionState::kReserved &&
                        !journal_->nonce().empty() && state->nonce == journal_->nonce();
   if (!goes_on) MR_RETURN_IF_ERROR(journal_->restart(environment_.random.token()));
+  options_.reached(PublishPoint::kNonceNoted);
   MR_ASSIGN_OR_RETURN(reservation_, environment_.registry.reserve(
                                         request(), ref_,
                                         {.reason = fmt::format("publish of {}", source_.describe()),
                                          .nonce = journal_->nonce()}));
+  options_.reached(PublishPoint::kReserved);
   uploads_.emplace(context_, environment_.store, environment_.buffers, environment_.clock, source_,
                    *journal_,
                    PublishUploadOptions{.prefix = reservation_prefix(ref_, reservation_->nonce),
                                         .parallel = options_.parallel,
                                         .request_timeout = options_.request_timeout,
                                         .copied_from = options_.copied_from,
-                                        .stored = options_.progress.stored});
+                                        .stored = options_.progress.stored,
+                                        .reached = options_.reached});
   return {};
 }
 
@@ -378,8 +384,10 @@ Status Publication::commit() {
   const PublishUploadTotals totals = uploads_->totals();
   report_.resumed_bytes = totals.resumed_bytes;
   MR_RETURN_IF_ERROR(uploads_->check_all(context_));
+  options_.reached(PublishPoint::kChecked);
   const std::string path = fmt::format("{}/{}.manifest", scratch_, reservation_->nonce);
   MR_ASSIGN_OR_RETURN(const ManifestSummary summary, write_manifest(path));
+  options_.reached(PublishPoint::kManifestWritten);
   const Status indexed = index(path);
   ManifestStore manifests(environment_.store, environment_.state_directory + "/manifests");
   Result<VersionLayout> layout =
@@ -387,12 +395,15 @@ Status Publication::commit() {
   std::error_code ignored;
   std::filesystem::remove(path, ignored);
   if (!layout) return layout.error();
+  options_.reached(PublishPoint::kManifestStored);
   MR_ASSIGN_OR_RETURN(
       report_.entry,
       environment_.registry.commit(request(), *reservation_, facts(summary, *std::move(layout))));
+  options_.reached(PublishPoint::kCommitted);
   if (Status status = journal_->remove(); !status.ok()) {
     log_warn("a publish that is done left its journal", {{"error", status.to_string()}});
   }
+  options_.reached(PublishPoint::kJournalRemoved);
   return {};
 }
 

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "dataset/pack_planner.h"
+#include "dataset/publish_point.h"
 #include "dataset/registry.h"
 #include "dataset/source_tree.h"
 #include "dataset/store_resolver.h"
@@ -62,6 +63,8 @@ struct PublishOptions {
   // See PublishUploadOptions.
   std::function<ObjectInfo(const SourceEntry&)> copied_from = nullptr;
   PublishProgress progress = {};
+  // Called when a point is reached, from any thread: where a test ends the process.
+  std::function<void(PublishPoint)> reached = [](PublishPoint) {};
 };
 
 struct PublishReport {
