@@ -102,6 +102,9 @@ class GarbageCollector {
   Status add_layouts_of(const RequestContext& context, const VersionEntry& entry);
   Result<std::uint64_t> count_live_objects(const RequestContext& context);
   Status add_live_keys(const RequestContext& context, AliveKeys& alive);
+  // Why the manifest of a live layout could not be read.
+  Status explain_unreadable(const RequestContext& context, const LiveLayout& live,
+                            const Status& status) const;
   Status add_keys_of(const RequestContext& context, const LiveLayout& live, AliveKeys& alive);
   Status add_alive(const RequestContext& context, const std::string& key, AliveKeys& alive);
   // Step 4.

@@ -50,10 +50,7 @@ Result<std::uint64_t> GarbageCollector::count_live_objects(const RequestContext&
   std::uint64_t objects = 0;
   for (const LiveLayout& live : live_) {
     auto manifest = manifests_.open(context, live.layout);
-    if (!manifest) {
-      return failure(manifest.error().with_context(
-          fmt::format("nothing is deleted while it is not known what {} needs", live.ref.text())));
-    }
+    if (!manifest) return failure(explain_unreadable(context, live, manifest.error()));
     objects += 1 + (live.registered ? (*manifest)->entries() : (*manifest)->objects());
   }
   return objects;
@@ -61,9 +58,27 @@ Result<std::uint64_t> GarbageCollector::count_live_objects(const RequestContext&
 
 Status GarbageCollector::add_live_keys(const RequestContext& context, AliveKeys& alive) {
   for (const LiveLayout& live : live_) {
-    MR_RETURN_IF_ERROR(add_keys_of(context, live, alive).with_context(live.ref.text()));
+    if (const Status status = add_keys_of(context, live, alive); !status.ok()) {
+      return explain_unreadable(context, live, status);
+    }
   }
   return {};
+}
+
+// What was purged after step 1 counts as alive here, and may be deleted by whoever purged it.
+Status GarbageCollector::explain_unreadable(const RequestContext& context, const LiveLayout& live,
+                                            const Status& status) const {
+  if (status == StatusCode::kNotFound) {
+    const auto now = registry_.version(request(context), live.ref);
+    if (now && now->state() == VersionState::kPurged) {
+      return {StatusCode::kConflict,
+              fmt::format("another collection, by {}, has purged {} since this one began, and "
+                          "deletes what it had: begin again",
+                          now->who.describe(), live.ref.text())};
+    }
+  }
+  return status.with_context(
+      fmt::format("nothing is deleted while it is not known what {} needs", live.ref.text()));
 }
 
 Status GarbageCollector::add_keys_of(const RequestContext& context, const LiveLayout& live,

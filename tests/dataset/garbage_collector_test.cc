@@ -202,6 +202,39 @@ TEST(GarbageCollector, RefusesWhileALogHasAGap) {
   EXPECT_EQ(world.stored(), before);
 }
 
+// Whenever another collection runs from its begin to its end inside this one: this one ends well,
+// or says that it was overtaken.
+TEST(GarbageCollector, SaysThatAnotherOneHasOvertakenIt) {
+  std::uint64_t overtaken = 0;
+  for (std::uint64_t moment = 1; moment <= 40; ++moment) {
+    SCOPED_TRACE(moment);
+    GarbageWorld world;
+    ASSERT_TRUE(world.publisher().publish(ref_of("a@v1"), std::nullopt).ok());
+    ASSERT_TRUE(world.publisher(2).publish(ref_of("b@v1"), std::nullopt).ok());
+    std::uint64_t calls = 0;
+    GuardedObjectStore store(world.memory, [&]() -> Status {
+      if (++calls != moment) return {};
+      EXPECT_TRUE(world.registry().remove(world.context, ref_of("a@v1"), "test", kNoRetention));
+      EXPECT_TRUE(world.collect());
+      return {};
+    });
+    GarbageOptions options;
+    options.manifest_directory = world.folder.file("outer");
+    const auto outer =
+        GarbageCollector({store, world.clock, world.random, writer_of("late")}, options)
+            .run(world.context);
+    if (!outer) {
+      ++overtaken;
+      EXPECT_EQ(outer.error().code(), StatusCode::kConflict);
+      EXPECT_EQ(outer.error().message(),
+                "another collection, by gc@node7, process 4711, has purged a@v1 since this one "
+                "began, and deletes what it had: begin again");
+    }
+    world.check_versions();
+  }
+  EXPECT_GT(overtaken, 0U);
+}
+
 TEST(GarbageCollector, LeavesAVersionThatALiveRunUses) {
   GarbageWorld world;
   ASSERT_TRUE(world.publisher().publish(ref_of("a@v1"), std::nullopt).ok());
