@@ -93,10 +93,11 @@ RequestContext PublishUploads::request(const RequestContext& context) const {
   return context.with_deadline(clock_.now() + options_.request_timeout);
 }
 
-ObjectKey PublishUploads::object_key(const std::string& path) const {
-  ObjectKey key(fmt::format("{}files/{}", options_.prefix, path));
-  if (validate_key(key).ok()) return key;
-  // Names are bytes, and longer than keys may be.
+ObjectKey PublishUploads::path_key(const std::string& path) const {
+  return ObjectKey(fmt::format("{}files/{}", options_.prefix, path));
+}
+
+ObjectKey PublishUploads::digest_key(const std::string& path) const {
   return ObjectKey(fmt::format("{}objects/{}", options_.prefix, to_hex(sha256(as_bytes(path)))));
 }
 
@@ -172,19 +173,31 @@ Status PublishUploads::store_pack(const RequestContext& context, const PlannedPa
 
 Status PublishUploads::store_object(const RequestContext& context, const SourceEntry& file,
                                     const Sha256Digest& plan) {
-  const ObjectKey key = object_key(file.path);
-  MR_ASSIGN_OR_RETURN(const StoredContent content, options_.copied_from
-                                                       ? copy_file(context, file, key)
-                                                       : upload_file(context, file, key));
-  if (content.size != file.size) {
+  // Names are bytes, and longer than keys may be. How long those may be the store alone knows: it
+  // may lie below a prefix of another one.
+  ObjectKey key = path_key(file.path);
+  const bool may_fit = validate_key(key).ok();
+  if (!may_fit) key = digest_key(file.path);
+  Result<StoredContent> content = store_file(context, file, key);
+  if (may_fit && !content && content.error() == StatusCode::kInvalidArgument) {
+    key = digest_key(file.path);
+    content = store_file(context, file, key);
+  }
+  if (!content) return content.error();
+  if (content->size != file.size) {
     return {StatusCode::kInternal, fmt::format("'{}' has {} bytes in the store, but {} were sent",
-                                               key.value(), content.size, file.size)};
+                                               key.value(), content->size, file.size)};
   }
   options_.reached(PublishPoint::kObjectStored);
-  MR_RETURN_IF_ERROR(journal_.add(plan, content));
+  MR_RETURN_IF_ERROR(journal_.add(plan, *content));
   options_.reached(PublishPoint::kObjectNoted);
-  count(content.size, false);
+  count(content->size, false);
   return {};
+}
+
+Result<StoredContent> PublishUploads::store_file(const RequestContext& context,
+                                                 const SourceEntry& file, const ObjectKey& key) {
+  return options_.copied_from ? copy_file(context, file, key) : upload_file(context, file, key);
 }
 
 Result<StoredContent> PublishUploads::upload_file(const RequestContext& context,

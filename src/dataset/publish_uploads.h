@@ -68,7 +68,9 @@ class PublishUploads final : public PackPlanSink {
   const std::vector<Sha256Digest>& objects() const { return objects_; }
 
  private:
-  ObjectKey object_key(const std::string& path) const;
+  // A file's own path, and what stands for a path that is no key.
+  ObjectKey path_key(const std::string& path) const;
+  ObjectKey digest_key(const std::string& path) const;
   RequestContext request(const RequestContext& context) const;
   // True when an earlier attempt has stored it.
   Result<bool> is_stored(const Sha256Digest& plan);
@@ -77,6 +79,8 @@ class PublishUploads final : public PackPlanSink {
                     const Sha256Digest& plan);
   Status store_object(const RequestContext& context, const SourceEntry& file,
                       const Sha256Digest& plan);
+  Result<StoredContent> store_file(const RequestContext& context, const SourceEntry& file,
+                                   const ObjectKey& key);
   Result<StoredContent> upload_file(const RequestContext& context, const SourceEntry& file,
                                     const ObjectKey& key);
   Result<StoredContent> copy_file(const RequestContext& context, const SourceEntry& file,

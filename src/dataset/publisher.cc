@@ -121,15 +121,7 @@ class Publication final : public PackPlanSink {
         planner_(options.packs, *this) {}
 
   Result<PublishReport> run() {
-    MR_RETURN_IF_ERROR(make_directories());
-    MR_RETURN_IF_ERROR(scan());
-    options_.reached(PublishPoint::kScanned);
-    if (!options_.dry_run) MR_RETURN_IF_ERROR(reserve());
-    MR_RETURN_IF_ERROR(open_base());
-    options_.reached(PublishPoint::kBaseOpened);
-    MR_RETURN_IF_ERROR(plan());
-    options_.reached(PublishPoint::kAllStored);
-    if (!options_.dry_run) MR_RETURN_IF_ERROR(commit());
+    if (const Status status = make(); !status.ok()) return failure(explain(status));
     return std::move(report_);
   }
 
@@ -141,6 +133,18 @@ class Publication final : public PackPlanSink {
     std::optional<Sha256Digest> hash = {};
   };
 
+  Status make() {
+    MR_RETURN_IF_ERROR(make_directories());
+    MR_RETURN_IF_ERROR(scan());
+    options_.reached(PublishPoint::kScanned);
+    if (!options_.dry_run) MR_RETURN_IF_ERROR(reserve());
+    MR_RETURN_IF_ERROR(open_base());
+    options_.reached(PublishPoint::kBaseOpened);
+    MR_RETURN_IF_ERROR(plan());
+    options_.reached(PublishPoint::kAllStored);
+    return options_.dry_run ? Status() : commit();
+  }
+
   RequestContext request() const {
     return context_.with_deadline(environment_.clock.now() + options_.request_timeout);
   }
@@ -148,6 +152,7 @@ class Publication final : public PackPlanSink {
     return fmt::format("{}/known/{}", environment_.state_directory, short_name(source_.describe()));
   }
 
+  Status explain(const Status& status) const;
   Status make_directories();
   Status scan();
   Status reserve();
@@ -206,6 +211,15 @@ Status Publication::make_directories() {
     if (error) return file_error(error.value(), "make directory", path);
   }
   return {};
+}
+
+// Who aborts a reservation deletes what was stored under it, and that is met before the commit is.
+Status Publication::explain(const Status& status) const {
+  if (!reservation_) return status;
+  const Result<VersionEntry> now = environment_.registry.version(request(), ref_);
+  if (!now) return status;
+  const Status held = check_held(*reservation_, *now);
+  return held.ok() ? status : held;
 }
 
 Status Publication::scan() {

@@ -95,11 +95,8 @@ Result<VersionEntry> Registry::commit(const RequestContext& context, const Reser
   MR_ASSIGN_OR_RETURN(auto outcome, VersionLog(access_, reservation.ref).append(context, next));
   VersionEntry& entry = outcome.entry;
   // A commit of the same reservation by an earlier life of this process is ours, too.
-  if (entry.facts && entry.facts->reservation == reservation.nonce) return std::move(entry);
-  return failure(StatusCode::kConflict,
-                 fmt::format("the reservation of {} was aborted at {} by {} ({}): begin again",
-                             entry.ref.text(), format_iso8601(entry.since), entry.who.describe(),
-                             entry.reason));
+  MR_RETURN_IF_ERROR(check_held(reservation, entry));
+  return std::move(entry);
 }
 
 Status Registry::abort(const RequestContext& context, const Reservation& reservation,

@@ -37,4 +37,13 @@ Status check_reservable(const VersionEntry& entry) {
                       ref, since, entry.who.describe())};
 }
 
+Status check_held(const Reservation& reservation, const VersionEntry& now) {
+  if (now.facts && now.facts->reservation == reservation.nonce) return {};
+  if (now.state() == VersionState::kReserved && now.nonce == reservation.nonce) return {};
+  if (now.state() != VersionState::kAborted) return check_reservable(now);
+  return {StatusCode::kConflict,
+          fmt::format("the reservation of {} was aborted at {} by {} ({}): begin again",
+                      now.ref.text(), format_iso8601(now.since), now.who.describe(), now.reason)};
+}
+
 }  // namespace millrace

@@ -27,4 +27,8 @@ struct Reservation {
 // do. Success for a state that allows it.
 Status check_reservable(const VersionEntry& entry);
 
+// Whether a version, as it is now, is still held by this reservation, or was published by it. If
+// not, kConflict says who ended it.
+Status check_held(const Reservation& reservation, const VersionEntry& now);
+
 }  // namespace millrace

@@ -10,6 +10,7 @@
 #include "dataset/publish_uploads.h"
 #include "dataset/publisher.h"
 #include "dataset/store_source.h"
+#include "objectstore/prefixed_object_store.h"
 #include "tests/dataset/publish_world.h"
 
 namespace millrace {
@@ -300,6 +301,33 @@ TEST(Publish, ALostReservationBeginsAnew) {
   EXPECT_EQ(world.contents("d@v1"), tree_contents(world));
 }
 
+// A collection that gives it up deletes what it stored, at any moment.
+TEST(Publish, WhoAbortsItIsNamed) {
+  for (const PublishPoint point : {PublishPoint::kBaseOpened, PublishPoint::kPackStored,
+                                   PublishPoint::kAllStored, PublishPoint::kManifestStored}) {
+    SCOPED_TRACE(kPublishPoints[static_cast<std::size_t>(point)].name);
+    PublishWorld world;
+    fill_published_tree(world);
+    PublishOptions options = world.options();
+    options.parallel = 1;
+    options.reached = [&](PublishPoint reached) {
+      if (reached != point) return;
+      const auto entry = world.registry.version(world.context, ref_of("d@v1")).value();
+      if (entry.state() != VersionState::kReserved) return;
+      ASSERT_TRUE(world.registry.abort(world.context, Reservation::of(entry), "too old").ok());
+      std::vector<ObjectKey> keys;
+      for (const std::string& key : world.keys("d/"))
+        keys.emplace_back(key);
+      ASSERT_TRUE(world.memory->remove(world.context, keys).ok());
+    };
+    const auto report = world.publish("d@v1", options);
+    ASSERT_FALSE(report);
+    EXPECT_EQ(report.error().code(), StatusCode::kConflict);
+    EXPECT_THAT(report.error().to_string(), HasSubstr("the reservation of d@v1 was aborted at"));
+    EXPECT_THAT(report.error().to_string(), HasSubstr("alice@node7, process 4711 (too old)"));
+  }
+}
+
 TEST(Publish, APathThatIsNoKeyIsStoredUnderADigest) {
   PublishWorld world;
   std::string path;
@@ -309,6 +337,47 @@ TEST(Publish, APathThatIsNoKeyIsStoredUnderADigest) {
   world.tree.write(path, publish_bytes(100'000, 1));
   ASSERT_TRUE(world.publish("d@v1"));
   EXPECT_EQ(world.contents("d@v1"), tree_contents(world));
+}
+
+// The store takes the prefix off what a key may have.
+TEST(Publish, APathThatIsNoKeyBelowAPrefixIsStoredUnderADigest) {
+  PublishWorld world;
+  const std::string root = "some/where";
+  PrefixedObjectStore below(world.faulty, root);
+  const Registry registry({.store = below,
+                           .clock = system_clock(),
+                           .random = world.random,
+                           .writer = writer_of("alice")});
+  const std::size_t fits =
+      kKeyBytesMax -
+      (root + "/" + reservation_prefix(ref_of("d@v1"), std::string(32, '0')) + "files/").size();
+  const auto path_of = [](std::size_t length) {
+    std::string path(length, 'k');
+    for (std::size_t at = 200; at + 1 < length; at += 201)
+      path[at] = '/';
+    return path;
+  };
+  world.tree.write(path_of(fits), publish_bytes(100'000, 1));
+  world.tree.write(path_of(fits + 1), publish_bytes(100'000, 2));
+  world.tree.write("large.bin", publish_bytes(9'000'000, 3));
+  world.tree.write("deep/" + path_of(fits), publish_bytes(9'000'000, 4));
+  PublishEnvironment environment{.store = below,
+                                 .registry = registry,
+                                 .buffers = world.buffers,
+                                 .clock = system_clock(),
+                                 .random = world.random,
+                                 .state_directory = world.state.path("state")};
+  const auto source = DirectorySource::open_root(world.tree.root()).value();
+  const auto report = publish(world.context, environment, *source, ref_of("d@v1"), world.options());
+  ASSERT_TRUE(report) << report.error().to_string();
+  std::size_t own = 0;
+  std::size_t digests = 0;
+  for (const std::string& key : world.keys(root + "/d/v1/")) {
+    own += key.contains("/files/");
+    digests += key.contains("/objects/");
+  }
+  EXPECT_EQ(own, 2U);
+  EXPECT_EQ(digests, 2U);
 }
 
 // Inside one store the large ones are copied there, and the small ones packed.
