@@ -213,7 +213,7 @@ class ColdStore {
  public:
   ColdStore(const std::string& frames, const FramesSummary& summary)
       : layout_{.layout_digest = summary.layout_digest,
-                .manifest_key = manifest_key(summary.layout_digest).value(),
+                .manifest_key = "manifest",
                 .manifest_bytes = summary.framed_bytes,
                 .index_bytes = summary.index_bytes} {
     const File file = require(File::open(frames, O_RDONLY));

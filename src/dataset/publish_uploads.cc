@@ -71,6 +71,11 @@ ObjectKey pack_key(std::string_view prefix, std::uint64_t number) {
   return ObjectKey(fmt::format("{}{}{:08}{}", prefix, kPackFolder, number, kPackSuffix));
 }
 
+ObjectKey pack_key(std::string_view prefix, std::uint64_t number, const Sha256Digest& plan) {
+  return ObjectKey(fmt::format("{}{}{:08}-{}{}", prefix, kPackFolder, number,
+                               to_hex(ByteView(plan).first(8)), kPackSuffix));
+}
+
 bool is_pack_key(std::string_view key) {
   const std::size_t name = key.rfind('/') + 1;
   return key.substr(0, name).ends_with(kPackFolder) && key.ends_with(kPackSuffix);
@@ -153,7 +158,8 @@ PublishUploadTotals PublishUploads::totals() const {
 
 Status PublishUploads::store_pack(const RequestContext& context, const PlannedPack& pack,
                                   std::uint64_t number, const Sha256Digest& plan) {
-  const ObjectKey key = pack_key(options_.prefix, number);
+  ObjectKey key = pack_key(options_.prefix, number);
+  if (journal_.is_anothers(key, plan)) key = pack_key(options_.prefix, number, plan);
   const RequestContext in_time =
       context.with_deadline(clock_.now() + kTimeoutsPerPack * options_.request_timeout);
   MR_ASSIGN_OR_RETURN(BuiltPack built, builder_.build(in_time, source_, pack, key, PutOptions{}));
@@ -258,12 +264,13 @@ Status PublishUploads::check(const RequestContext& context, const Sha256Digest& 
   const Result<ObjectInfo> found = store_.head(request(context), content->key);
   if (!found && found.error().code() != StatusCode::kNotFound) return found.error();
   if (found && found->size == content->size && found->identity == content->identity) return {};
+  MR_RETURN_IF_ERROR(journal_.forget(plan));
   const auto facts = [](const ObjectIdentity& identity, std::uint64_t size) {
     return fmt::format("{} with {} bytes", identity.value(), size);
   };
   return {StatusCode::kConflict,
-          fmt::format("'{}' is not in {} as it was stored ({}, but was {}); is something else "
-                      "writing there?",
+          fmt::format("'{}' is not in {} as it was stored ({}, but was {}); if nothing else "
+                      "writes there, run the same command again to store it anew",
                       content->key.value(), store_.describe(),
                       found ? "it is " + facts(found->identity, found->size) : "it is gone",
                       facts(content->identity, content->size))};

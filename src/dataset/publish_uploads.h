@@ -21,8 +21,10 @@ namespace millrace {
 
 // Below this lie the objects of one reservation: "imagenet/v2/<nonce>/".
 std::string reservation_prefix(const VersionRef& ref, std::string_view nonce);
-// A pack below such a prefix, and whether a key may be that of one.
+// A pack below such a prefix, and whether a key may be that of one. With `plan` another key than
+// that of any other pack of the number.
 ObjectKey pack_key(std::string_view prefix, std::uint64_t number);
+ObjectKey pack_key(std::string_view prefix, std::uint64_t number, const Sha256Digest& plan);
 bool is_pack_key(std::string_view key);
 
 struct PublishUploadOptions {

@@ -32,16 +32,22 @@ Result<ObjectVersion> VersionObjects::object_of(const ManifestEntry& file,
     if (known != shard.objects.end()) return known->second;
   }
   MR_ASSIGN_OR_RETURN(ManifestObject object, manifest_->object(extent.object));
-  ObjectVersion version = object_version(std::move(object));
+  MR_ASSIGN_OR_RETURN(ObjectVersion version, object_version(std::move(object)));
   MutexLock lock(shard.mutex);
   if (shard.objects.size() >= kObjectsPerShardMax) shard.objects.erase(shard.objects.begin());
   shard.objects.emplace(extent.object, version);
   return version;
 }
 
-ObjectVersion VersionObjects::object_version(ManifestObject object) const {
-  return ObjectVersion(store_, std::move(object.key), std::move(object.identity), object.size,
-                       std::move(object.checksums));
+Result<ObjectVersion> VersionObjects::object_version(ManifestObject object) const {
+  StoreId store = store_;
+  if (!object.store.empty()) {
+    MR_ASSIGN_OR_RETURN(std::shared_ptr<ObjectStore> other, other_stores_(object.store));
+    store = StoreId(other->describe());
+    cache_.add_store(store, std::move(other));
+  }
+  return ObjectVersion(std::move(store), std::move(object.key), std::move(object.identity),
+                       object.size, std::move(object.checksums));
 }
 
 }  // namespace millrace

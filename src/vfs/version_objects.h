@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "cache/block_cache.h"
 #include "cache/object_version.h"
 #include "dataset/manifest.h"
+#include "dataset/store_resolver.h"
 
 namespace millrace {
 
@@ -21,11 +23,16 @@ struct FilePart {
 // Where the files of one layout lie, in the cache's terms. Objects that many files share are put
 // together once: their checksums are kilobytes, and their digest is a hash.
 //
-// Safe from any thread.
+// Safe from any thread. The cache outlives it, and learns of the stores that the manifest names.
 class VersionObjects {
  public:
-  VersionObjects(std::shared_ptr<const Manifest> manifest, StoreId store)
-      : manifest_(std::move(manifest)), store_(std::move(store)) {}
+  // `store` is the one that the manifest is in.
+  VersionObjects(std::shared_ptr<const Manifest> manifest, StoreId store, BlockCache& cache,
+                 StoreResolver other_stores)
+      : manifest_(std::move(manifest)),
+        store_(std::move(store)),
+        cache_(cache),
+        other_stores_(std::move(other_stores)) {}
 
   const Manifest& manifest() const { return *manifest_; }
   const std::shared_ptr<const Manifest>& shared_manifest() const { return manifest_; }
@@ -44,10 +51,12 @@ class VersionObjects {
   };
 
   Result<ObjectVersion> object_of(const ManifestEntry& file, const Extent& extent) const;
-  ObjectVersion object_version(ManifestObject object) const;
+  Result<ObjectVersion> object_version(ManifestObject object) const;
 
   const std::shared_ptr<const Manifest> manifest_;
   const StoreId store_;
+  BlockCache& cache_;
+  const StoreResolver other_stores_;
   mutable std::array<Shard, kShards> shards_;
 };
 

@@ -39,8 +39,14 @@ VersionTree::VersionTree(Identity identity, std::shared_ptr<const Manifest> mani
                          VersionReads reads)
     : identity_(std::move(identity)),
       reopen_(std::move(reopen)),
-      reads_(reads),
-      objects_(std::make_shared<VersionObjects>(std::move(manifest), identity_.store)) {}
+      reads_(std::move(reads)),
+      objects_(objects_of(std::move(manifest))) {}
+
+std::shared_ptr<const VersionObjects> VersionTree::objects_of(
+    std::shared_ptr<const Manifest> manifest) const {
+  return std::make_shared<VersionObjects>(std::move(manifest), identity_.store, reads_.cache,
+                                          reads_.other_stores);
+}
 
 std::shared_ptr<const VersionObjects> VersionTree::objects() const {
   MutexLock lock(mutex_);
@@ -54,7 +60,7 @@ Result<std::shared_ptr<const VersionObjects>> VersionTree::newer_than(
   MutexLock lock(mutex_);
   if (objects_ != stale) return objects_;
   if (newest == nullptr || newest == stale->shared_manifest()) return nullptr;
-  objects_ = std::make_shared<VersionObjects>(std::move(newest), identity_.store);
+  objects_ = objects_of(std::move(newest));
   return objects_;
 }
 

@@ -20,6 +20,8 @@ struct VersionReads {
   BlockCache& cache;
   BufferPool& buffers;
   Executor& work;  // May block.
+  // Opens the other stores that registered objects lie in.
+  StoreResolver other_stores = refuse_other_stores;
 };
 
 // One version, as its manifest has it: the number of an entry is its index there.
@@ -68,6 +70,7 @@ class VersionTree final : public Tree, public std::enable_shared_from_this<Versi
 
  private:
   std::shared_ptr<const Manifest> manifest() const { return objects()->shared_manifest(); }
+  std::shared_ptr<const VersionObjects> objects_of(std::shared_ptr<const Manifest> manifest) const;
   NodeAttributes attributes_of(const ManifestEntry& entry) const;
 
   const Identity identity_;

@@ -274,18 +274,54 @@ TEST(Publish, OfManyAtOnceOneWinsAndTheOthersAreTold) {
   EXPECT_EQ(world.contents("d@v1"), tree_contents(world));
 }
 
-TEST(Publish, ALostReservationBeginsAnew) {
-  PublishWorld world;
-  fill_published_tree(world);
-  // The commit fails: everything is stored.
+// Everything is stored, but the commit fails.
+void publish_without_commit(PublishWorld& world, std::string_view ref) {
   world.faulty->set_plan([](const FaultableCall& call) -> std::optional<Fault> {
     if (call.operation == StoreOperation::kPut && call.key.ends_with("/00000002.json")) {
       return Fault{.kind = Fault::Kind::kFailBefore};
     }
     return std::nullopt;
   });
-  ASSERT_FALSE(world.publish("d@v1"));
+  ASSERT_FALSE(world.publish(ref));
   world.faulty->set_plan(no_faults());
+}
+
+// Four files are a pack: four new ones in front shift the numbers of all packs, and their content
+// stays.
+TEST(Publish, PacksWhoseNumbersShiftAreNotOverwritten) {
+  PublishWorld world;
+  for (int n = 0; n < 16; ++n)
+    world.tree.write(fmt::format("m{:02}", n), publish_bytes(60'000, n));
+  publish_without_commit(world, "d@v1");
+  for (int n = 0; n < 4; ++n)
+    world.tree.write(fmt::format("a{:02}", n), publish_bytes(60'000, 100 + n));
+  const auto again = world.publish("d@v1");
+  ASSERT_TRUE(again) << again.error().to_string();
+  EXPECT_GT(again->resumed_bytes, 900'000u) << "what was stored is not stored again";
+  EXPECT_EQ(world.contents("d@v1"), tree_contents(world));
+}
+
+TEST(Publish, AnObjectThatTheStoreHasLostIsStoredAgain) {
+  PublishWorld world;
+  fill_published_tree(world);
+  publish_without_commit(world, "d@v1");
+  const std::vector<std::string> keys = world.keys("d/v1/");
+  ASSERT_GT(keys.size(), 3u);
+  const std::array lost = {ObjectKey(keys[1])};
+  ASSERT_TRUE(world.memory->remove(world.context, lost).ok());
+  const auto told = world.publish("d@v1");
+  ASSERT_FALSE(told);
+  EXPECT_EQ(told.error().code(), StatusCode::kConflict);
+  EXPECT_NE(told.error().message().find(keys[1]), std::string::npos) << told.error().message();
+  const auto again = world.publish("d@v1");
+  ASSERT_TRUE(again) << again.error().to_string();
+  EXPECT_EQ(world.contents("d@v1"), tree_contents(world));
+}
+
+TEST(Publish, ALostReservationBeginsAnew) {
+  PublishWorld world;
+  fill_published_tree(world);
+  publish_without_commit(world, "d@v1");
   const auto entry = world.registry.version(world.context, ref_of("d@v1")).value();
   ASSERT_EQ(entry.state(), VersionState::kReserved);
   // As gc does.

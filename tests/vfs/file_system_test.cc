@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "base/log.h"
+#include "dataset/registration.h"
 #include "tests/dataset/version_world.h"
 #include "tests/vfs/vfs_world.h"
 
@@ -220,6 +221,18 @@ TEST_F(FileSystemTest, AnObjectThatChangedIsAnErrorThatNamesTheVersion) {
   EXPECT_NE(read.error().message().find("a@v1"), std::string::npos) << read.error().message();
   EXPECT_NE(log.text().find("large.bin"), std::string::npos) << log.text();
   EXPECT_NE(log.text().find(keys[0]), std::string::npos) << log.text();
+}
+
+TEST_F(FileSystemTest, ReadsRegisteredObjectsWhereTheyAre) {
+  const std::string bytes = publish_bytes(300'000, 9);
+  ASSERT_TRUE(world.other->put(world.context, ObjectKey("in/x/f"), Slice::copy_of(bytes), {}));
+  const auto registered =
+      register_version(world.context, world.environment("state"),
+                       {.prefix = "in/", .store = world.other.get(), .store_url = "memory://other"},
+                       ref_of("r@v1"), {});
+  ASSERT_TRUE(registered) << registered.error().to_string();
+  EXPECT_EQ(walk("datasets/r/v1"),
+            (std::map<std::string, std::string>{{"/", ""}, {"x/", ""}, {"x/f", bytes}}));
 }
 
 TEST_F(FileSystemTest, TellsWhatItKnows) {

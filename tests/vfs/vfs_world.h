@@ -57,6 +57,16 @@ class VfsWorld : public PublishWorld {
                     .ok());
     return shown;
   }
+  // Where registered objects may lie besides.
+  StoreResolver other_stores() {
+    return [this](const std::string& url) -> Result<std::shared_ptr<ObjectStore>> {
+      if (url != "memory://other") return refuse_other_stores(url);
+      return std::shared_ptr<ObjectStore>(other);
+    };
+  }
+  // Another store, at "memory://other".
+  const std::shared_ptr<MemoryObjectStore> other = std::make_shared<MemoryObjectStore>();
+
   // Everything below a directory, in the manner of PublishWorld::contents().
   void walk(NodeNumber directory, const std::string& path,
             std::map<std::string, std::string>& found) {
@@ -95,7 +105,10 @@ class VfsWorld : public PublishWorld {
                     .manifests = manifests,
                     .numbers = *numbers,
                     .store = StoreId("memory://vfs"),
-                    .reads = {*cache, world.buffers, world.work_}}),
+                    .reads = {.cache = *cache,
+                              .buffers = world.buffers,
+                              .work = world.work_,
+                              .other_stores = world.other_stores()}}),
           datasets(world.registry, versions, world.clock_),
           files(datasets, versions, nullptr, world.policy_) {}
 
