@@ -1,5 +1,7 @@
 #include "bench/cache_bench_setup.h"
 
+#include <atomic>
+#include <optional>
 #include <utility>
 
 #include "bench/bench_store.h"
@@ -43,21 +45,18 @@ void CacheBenchSetup::add_store(std::shared_ptr<ObjectStore> store) {
 Slice read_now(DiskBlockCache& cache, const RequestContext& context, const ObjectVersion& object,
                ByteRange range) {
   struct Answer {
-    Mutex mutex;
-    CondVar answered;
     std::optional<Result<Slice>> result;
+    std::atomic<bool> there = false;
   };
-  // Two words to capture, so that the callback needs no memory of its own.
+  // One word to capture, so that the callback needs no memory of its own.
   Answer answer;
   cache.read(context, object, range,
              Completion<Slice>(inline_executor(), [&answer](Result<Slice> result) {
-               MutexLock lock(answer.mutex);
                answer.result.emplace(std::move(result));
-               answer.answered.notify_all();
+               answer.there.store(true, std::memory_order_release);
+               answer.there.notify_one();
              }));
-  MutexLock lock(answer.mutex);
-  while (!answer.result)
-    answer.answered.wait(answer.mutex);
+  answer.there.wait(false, std::memory_order_acquire);
   return require(std::move(*answer.result));
 }
 

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "base/buffer.h"
 #include "base/limiter.h"
@@ -47,8 +48,9 @@ class BufferPool {
 
  private:
   struct State;
-  static Result<Buffer> take(const std::shared_ptr<State>& state, std::size_t size,
-                             Limiter::Reservation reservation);
+  struct Holding;
+  std::optional<Buffer> take_parked(std::size_t size);
+  Result<Buffer> take(std::size_t size, Limiter::Reservation reservation);
   std::shared_ptr<State> state_;
 };
 

@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "cli/other_stores.h"
 #include "dataset/directory_source.h"
+#include "dataset/reserved_keys.h"
 #include "dataset/store_source.h"
 #include "objectstore/capability_probe.h"
 
@@ -19,7 +20,7 @@ namespace {
 
 Status check_can_create(Session& session, ObjectStore& store) {
   MR_ASSIGN_OR_RETURN(const CapabilityReport capabilities,
-                      probe_capabilities(session.request(), store, ".millrace/probe"));
+                      probe_capabilities(session.request(), store, std::string(kProbeFolder)));
   if (capabilities.honours(Capability::kCreateIfAbsent)) return {};
   return {
       StatusCode::kUnsupported,

@@ -55,6 +55,7 @@ Status print_gc_document(Output& output, const GcFlags& flags, const GarbageRepo
                           {"open", reservation_documents(report.open)},
                           {"objects", report.objects},
                           {"manifests", report.manifests},
+                          {"others", report.others},
                           {"bytes", report.bytes},
                           {"repacked", repacked},
                           {"not_repacked", messages_of(report.not_repacked)},
@@ -95,7 +96,7 @@ Status print_gc_lines(Session& session, const GcFlags& flags, const GarbageRepor
   }
   MR_RETURN_IF_ERROR(print_repacks(output, would, report));
   return output.line(fmt::format(
-      "{} and {} {}deleted, {}", count_text(report.objects, "object", "objects"),
+      "{} and {} {}deleted, {}", count_text(report.objects + report.others, "object", "objects"),
       count_text(report.manifests, "manifest", "manifests"), would, format_size(report.bytes)));
 }
 

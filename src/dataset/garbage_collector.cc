@@ -32,6 +32,8 @@ Result<GarbageReport> GarbageCollector::run(const RequestContext& context) {
     MR_RETURN_IF_ERROR(collect_manifests(context, alive));
     MR_RETURN_IF_ERROR(collect_objects(context, alive));
   }
+  MR_RETURN_IF_ERROR(collect_indexes(context));
+  MR_RETURN_IF_ERROR(collect_probes(context));
   if (options_.repack) MR_RETURN_IF_ERROR(repack_thin(context));
   return std::move(report_);
 }

@@ -53,6 +53,8 @@ struct GarbageReport {
   std::vector<VersionEntry> open = {};
   std::uint64_t objects = 0;
   std::uint64_t manifests = 0;
+  // Sample indexes, and what probes of killed programs have left.
+  std::uint64_t others = 0;
   std::uint64_t bytes = 0;
   // Packs that no version needs any more, once the layouts that name them are too old to be read.
   std::uint64_t repacked_packs = 0;
@@ -112,6 +114,8 @@ class GarbageCollector {
   Status collect_objects(const RequestContext& context, const AliveKeys& alive);
   Status collect_below(const RequestContext& context, const std::string& prefix,
                        const AliveKeys& alive);
+  Status collect_indexes(const RequestContext& context);
+  Status collect_probes(const RequestContext& context);
   // Step 5.
   Status repack_thin(const RequestContext& context);
   Status tally_packs(const RequestContext& context, PackTally& tally);
@@ -131,6 +135,7 @@ class GarbageCollector {
   std::optional<ReservationFates> fates_;
   std::vector<LiveLayout> live_;
   std::set<std::string> live_manifest_keys_;
+  std::set<Sha256Digest> live_contents_;
 };
 
 }  // namespace millrace

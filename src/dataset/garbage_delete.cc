@@ -8,6 +8,8 @@
 #include "dataset/garbage_collector.h"
 #include "dataset/log_record_fields.h"
 #include "dataset/publish_uploads.h"
+#include "dataset/reserved_keys.h"
+#include "dataset/sample_index_store.h"
 
 namespace millrace {
 namespace {
@@ -82,6 +84,36 @@ Status GarbageCollector::collect_below(const RequestContext& context, const std:
                                    if (alive.is_dead(object.key.value())) garbage.push_back(object);
                                  }
                                  return erase(context, garbage, report_.objects);
+                               });
+}
+
+// One that a publish has found and counts on may go while it is open: so none goes then. Who misses
+// an index later makes it again.
+Status GarbageCollector::collect_indexes(const RequestContext& context) {
+  if (!report_.open.empty()) return {};
+  return for_each_garbage_page(
+      [&] { return request(context); }, access_.store, std::string(kIndexesPrefix),
+      [&](const ListPage& page) -> Status {
+        std::vector<ObjectInfo> garbage;
+        for (const ObjectInfo& object : page.objects) {
+          const std::optional<Sha256Digest> content = indexed_content(object.key.value());
+          if (content && !live_contents_.contains(*content)) garbage.push_back(object);
+        }
+        return erase(context, garbage, report_.others);
+      });
+}
+
+// A probe that runs loses nothing but its answer, should a clock be wrong by a day.
+Status GarbageCollector::collect_probes(const RequestContext& context) {
+  const WallTime old = access_.clock.wall_now() - std::chrono::days(1);
+  return for_each_garbage_page([&] { return request(context); }, access_.store,
+                               std::string(kProbeFolder) + "/",
+                               [&](const ListPage& page) -> Status {
+                                 std::vector<ObjectInfo> garbage;
+                                 for (const ObjectInfo& object : page.objects) {
+                                   if (object.modified < old) garbage.push_back(object);
+                                 }
+                                 return erase(context, garbage, report_.others);
                                });
 }
 

@@ -24,6 +24,7 @@ Status GarbageCollector::add_layouts_of(const RequestContext& context, const Ver
   const auto before = fates_->versions().find(entry.ref);
   const bool known = before != fates_->versions().end();
   if (known && before->second.state() == VersionState::kPurged) return {};
+  live_contents_.insert(entry.facts->content_digest);
   std::vector<VersionEntry> entries = {entry};
   const std::uint64_t since = known ? before->second.number : 1;
   const WallTime grace = access_.clock.wall_now() - options_.layout_grace;

@@ -13,6 +13,9 @@
 
 namespace millrace {
 
+// Where a probe of what the store can do keeps its scratch objects, for seconds.
+inline constexpr std::string_view kProbeFolder = ".millrace/probe";
+
 // Tells the keys that are our own, in the store of a registry, from those of everybody else: what
 // lies below ".millrace/", and below the prefix of a reservation, whatever became of it. A
 // collection may delete those; who registers them would lose them.

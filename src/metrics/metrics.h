@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/thread_stripe.h"
 #include "metrics/metric_table.h"
 
 namespace millrace {
@@ -17,11 +19,23 @@ namespace millrace {
 // Only goes up. Safe from any thread; one relaxed atomic addition.
 class Counter {
  public:
-  void add(std::uint64_t amount = 1) { value_.fetch_add(amount, std::memory_order_relaxed); }
-  std::uint64_t value() const { return value_.load(std::memory_order_relaxed); }
+  void add(std::uint64_t amount = 1) {
+    stripes_[thread_stripe() % kStripes].value.fetch_add(amount, std::memory_order_relaxed);
+  }
+  std::uint64_t value() const {
+    std::uint64_t sum = 0;
+    for (const Stripe& stripe : stripes_)
+      sum += stripe.value.load(std::memory_order_relaxed);
+    return sum;
+  }
 
  private:
-  std::atomic<std::uint64_t> value_{0};
+  // A counter that two processors add to costs each of them as much as the read that it counts.
+  static constexpr std::size_t kStripes = 8;
+  struct alignas(64) Stripe {
+    std::atomic<std::uint64_t> value{0};
+  };
+  std::array<Stripe, kStripes> stripes_;
 };
 
 // Goes up and down. Safe from any thread.

@@ -123,6 +123,46 @@ TEST(BufferPool, WaitsForMemoryUntilTheDeadline) {
   waiter.join();
 }
 
+// Small buffers rest beside the thread that freed them: they are idle, and anybody's who needs
+// them.
+TEST(BufferPool, WhatAThreadKeepsIsGivenToOthersWhenMemoryIsShort) {
+  BufferPool pool(options(4 * kMiB, 4 * kMiB));
+  std::thread other([&] {
+    std::vector<Result<Buffer>> buffers;
+    for (int i = 0; i < 16; ++i)
+      buffers.push_back(pool.try_allocate(4 * kKiB));
+  });
+  other.join();
+  EXPECT_EQ(pool.bytes_in_use(), 0U);
+  EXPECT_EQ(pool.bytes_idle(), 64 * kKiB);
+  auto all = pool.try_allocate(4 * kMiB);
+  ASSERT_TRUE(all) << all.error().to_string();
+  EXPECT_EQ(pool.bytes_idle(), 0U);
+  std::thread waiter([&] { EXPECT_TRUE(pool.allocate(RequestContext::background(), 4 * kKiB)); });
+  all = Buffer();
+  waiter.join();
+}
+
+TEST(BufferPool, WhoWaitsGetsWhatOthersFree) {
+  for (int round = 0; round < 200; ++round) {
+    BufferPool pool(options(kMiB, kMiB));
+    std::vector<std::thread> threads;
+    for (std::size_t t = 0; t < 4; ++t) {
+      threads.emplace_back([&, t] {
+        for (std::size_t i = 0; i < 20; ++i) {
+          // Small ones that are parked, and one that needs nearly all.
+          const std::size_t size = (i + t) % 5 == 0 ? 900 * kKiB : 4 * kKiB;
+          ASSERT_TRUE(pool.allocate(RequestContext::background(), size));
+        }
+      });
+    }
+    for (std::thread& thread : threads)
+      thread.join();
+    ASSERT_EQ(pool.bytes_in_use(), 0U);
+    ASSERT_LE(pool.bytes_idle(), kMiB);
+  }
+}
+
 TEST(BufferPool, ManyThreadsShareOneCeiling) {
   BufferPool pool(options(256 * kKiB, 64 * kKiB));
   std::vector<std::thread> threads;

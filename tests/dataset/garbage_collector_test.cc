@@ -5,6 +5,8 @@
 #include <random>
 
 #include "dataset/append_log_listing.h"
+#include "dataset/reserved_keys.h"
+#include "dataset/sample_index_store.h"
 #include "tests/dataset/garbage_world.h"
 
 namespace millrace {
@@ -39,6 +41,31 @@ TEST(GarbageCollector, DeletesWhatAPurgedVersionLeavesBehind) {
   EXPECT_GT(report->bytes, 0U);
   EXPECT_EQ(world.stored(), world.check_versions());
   EXPECT_EQ(world.collect()->objects, 0U);
+}
+
+TEST(GarbageCollector, DeletesIndexesOfContentThatNobodyHas) {
+  GarbageWorld world;
+  ASSERT_TRUE(world.publisher().publish(ref_of("a@v1"), std::nullopt).ok());
+  const VersionEntry kept = world.registry().version(world.context, ref_of("a@v1")).value();
+  const ObjectKey live = sample_index_key(kept.facts->content_digest);
+  const ObjectKey dead = sample_index_key(digest_of("gone"));
+  const ObjectKey foreign(std::string(kIndexesPrefix) + "not a digest/webdataset");
+  const ObjectKey probe(std::string(kProbeFolder) + "/probe-1/x");
+  for (const ObjectKey& key : {live, dead, foreign, probe})
+    ASSERT_TRUE(world.memory->put(world.context, key, Slice::copy_of("x"), {}));
+  const auto has = [&](const ObjectKey& key) {
+    return world.memory->head(world.context, key).has_value();
+  };
+  const Reservation open = world.registry().reserve(world.context, ref_of("b@v1"), {}).value();
+  ASSERT_TRUE(world.collect());
+  EXPECT_TRUE(has(dead)) << "somebody may have found it";
+  ASSERT_TRUE(world.registry().abort(world.context, open, "test").ok());
+  EXPECT_EQ(world.collect()->others, 1U);
+  EXPECT_TRUE(has(live) && has(foreign) && has(probe));
+  EXPECT_FALSE(has(dead));
+  world.clock.advance(std::chrono::hours(25));
+  EXPECT_EQ(world.collect()->others, 1U);
+  EXPECT_FALSE(has(probe));
 }
 
 TEST(GarbageCollector, ADryRunChangesNothingAndSaysWhatWouldGo) {
