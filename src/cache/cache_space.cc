@@ -10,6 +10,13 @@ namespace millrace {
 // ---- Names
 
 // What the index of numbers asks.
+struct CacheSpace::HasDigest {
+  const std::deque<Resident>& residents;
+  const ObjectDigest& digest;
+
+  bool operator()(std::uint32_t number) const { return residents[number].digest == digest; }
+};
+
 struct CacheSpace::DigestHash {
   const std::deque<Resident>& residents;
 
@@ -19,10 +26,8 @@ struct CacheSpace::DigestHash {
 };
 
 std::optional<BlockId> CacheSpace::find(const ObjectDigest& digest, std::uint32_t block) const {
-  const std::deque<Resident>& residents = residents_;
   const std::uint32_t number =
-      numbers_.find(std::hash<ObjectDigest>{}(digest),
-                    [&](std::uint32_t any) { return residents[any].digest == digest; });
+      numbers_.find(std::hash<ObjectDigest>{}(digest), HasDigest{residents_, digest});
   if (number == SlotIndex::kNone) return std::nullopt;
   return BlockId{number, block};
 }

@@ -97,6 +97,7 @@ class CacheSpace {
     // Blocks with bytes, blocks with holds, and plans. 0: the number is free.
     std::uint32_t references = 0;
   };
+  struct HasDigest;
   struct DigestHash;
 
   // Nothing when the block has no bytes and no holds.

@@ -16,7 +16,7 @@ namespace millrace {
 namespace {
 
 using testing::CephServer;
-using testing::Fault;
+using ProxyFault = testing::Fault;
 using testing::FaultProxy;
 
 constexpr std::uint64_t kRoundsPerWorld = 20;
@@ -106,9 +106,9 @@ TEST(DatasetRaces, OnCephBehindFaults) {
   FaultProxy proxy(CephServer::shared().endpoint(), settings);
   auto faults = testing::random_faults(seed, 0.05, testing::all_faults({.honest_bytes = true}));
   proxy.set_policy([faults](const testing::ProxiedRequest& request) {
-    const Fault fault = faults(request);
+    const ProxyFault fault = faults(request);
     // Nobody can tell a wrong ETag from that of an object that has changed.
-    return fault == Fault::kChangedEtag ? Fault::kNone : fault;
+    return fault == ProxyFault::kChangedEtag ? ProxyFault::kNone : fault;
   });
   CephRaceGround ground(proxy.endpoint());
   const RaceFigures figures = run_races(ground, seed, rounds, true);
