@@ -68,8 +68,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   std::vector<ObjectDigest> digests;
-  (*opened.store)->for_each([&](const ObjectDigest& digest, std::uint64_t) {
+  (*opened.store)->for_each([&](const ObjectDigest& digest) {
     digests.push_back(digest);
+    return true;
   });
   open(disk, opened);
   fuzz_require(opened.store.has_value() && opened.damage.empty());
