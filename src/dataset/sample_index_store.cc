@@ -70,7 +70,7 @@ Status SampleIndexStore::upload(const RequestContext& context, const ObjectKey& 
 
 Status SampleIndexStore::put(const RequestContext& context, const BuiltSampleIndex& index) {
   const ObjectKey key = sample_index_key(index.table().content_digest);
-  const Status status = upload(context, key, index);
+  Status status = upload(context, key, index);
   if (status.ok() || status != StatusCode::kPreconditionFailed) return status;
   // Somebody else made the same index of the same content meanwhile.
   MR_ASSIGN_OR_RETURN(const std::unique_ptr<SampleIndex> there,

@@ -121,8 +121,9 @@ Status TreeNumbers::load() {
       log_warn("a line of the list of trees is damaged", {{"file", path_}});
       continue;
     }
-    by_nonce_[tree->nonce] = tree->number.value();
-    trees_.insert_or_assign(tree->number.value(), *std::move(tree));
+    const std::uint32_t number = tree->number.value();
+    by_nonce_[tree->nonce] = number;
+    trees_.insert_or_assign(number, *std::move(tree));
   }
   // What follows the last whole line is overwritten by the next one.
   file_bytes_ = at;
