@@ -59,9 +59,11 @@ Result<StoreUrl> registrable_store(const Session& session, const Location& locat
                              ours.prefix)) {
     return url;
   }
-  return failure(StatusCode::kInvalidArgument,
-                 fmt::format("{} has the registry itself in it, {}: name what lies beside it",
-                             location.to_string(), ours.to_string()));
+  return failure(
+      StatusCode::kInvalidArgument,
+      fmt::format("the store of {}, {}, has the registry itself in it, {}: name what lies "
+                  "beside it, a directory with a '/' at its end",
+                  location.to_string(), url.to_string(), ours.to_string()));
 }
 
 }  // namespace millrace::cli
