@@ -9,10 +9,13 @@ namespace millrace {
 RequestContext RequestContext::background() { return {TimePoint::max(), "millrace"}; }
 
 RequestContext::RequestContext(TimePoint deadline, std::string principal)
+    : RequestContext(deadline, std::make_shared<const Caller>(Caller{std::move(principal), {}})) {}
+
+RequestContext::RequestContext(TimePoint deadline, std::shared_ptr<const Caller> caller)
     : deadline_(deadline),
-      principal_(std::make_shared<const std::string>(std::move(principal))),
+      caller_(std::move(caller)),
       cancellation_(std::make_shared<Cancellation>()) {
-  assert(!principal_->empty());
+  assert(!caller_->principal.empty());
 }
 
 RequestContext RequestContext::with_deadline(TimePoint deadline) const {

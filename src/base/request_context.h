@@ -10,6 +10,12 @@
 
 namespace millrace {
 
+// Who asks: kept by whoever answers many requests of one.
+struct Caller {
+  std::string principal;  // A user, a job, or "millrace" for the process itself. Never empty.
+  std::string run;        // The run that it is part of (docs/cli.md), or empty.
+};
+
 // Until when, on whose behalf, and whether still. First parameter of every call that can wait.
 // Cheap to copy; a copy shares the cancellation. Thread-compatible.
 class RequestContext {
@@ -18,11 +24,12 @@ class RequestContext {
   static RequestContext background();
 
   RequestContext(TimePoint deadline, std::string principal);
+  RequestContext(TimePoint deadline, std::shared_ptr<const Caller> caller);
 
   TimePoint deadline() const { return deadline_; }
   bool has_deadline() const { return deadline_ != TimePoint::max(); }
-  // Who asks: a user, a job, or "millrace" for the process itself. Never empty.
-  const std::string& principal() const { return *principal_; }
+  const std::string& principal() const { return caller_->principal; }
+  const std::shared_ptr<const Caller>& caller() const { return caller_; }
   Cancellation& cancellation() const { return *cancellation_; }
   const std::shared_ptr<Cancellation>& shared_cancellation() const { return cancellation_; }
   // Which try of the same request this is, from 0. A store sends every later one on a connection of
@@ -45,7 +52,7 @@ class RequestContext {
 
  private:
   TimePoint deadline_;
-  std::shared_ptr<const std::string> principal_;
+  std::shared_ptr<const Caller> caller_;
   std::shared_ptr<Cancellation> cancellation_;
   std::uint32_t attempt_ = 0;
 };

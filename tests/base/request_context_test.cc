@@ -47,6 +47,14 @@ TEST(RequestContext, CopiesShareTheCancellationAndChildrenDoNot) {
   EXPECT_EQ(child.principal(), "alice");
 }
 
+TEST(RequestContext, RequestsOfOneCallerShareWhatIsKnownOfIt) {
+  const auto caller = std::make_shared<const Caller>(Caller{"uid:7", "exp42"});
+  const RequestContext context(TimePoint::max(), caller);
+  const auto child = context.with_cancellation(std::make_shared<Cancellation>());
+  EXPECT_EQ(child.caller(), caller);
+  EXPECT_EQ(child.principal(), "uid:7");
+}
+
 TEST(RequestContext, CancelledWinsOverLate) {
   ManualClock clock;
   const RequestContext context(clock.now(), "alice");
