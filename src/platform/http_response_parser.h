@@ -2,12 +2,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <string_view>
 
 #include "base/bytes.h"
 #include "base/status.h"
 #include "platform/http_client.h"
+#include "platform/http_framing.h"
 
 namespace millrace {
 
@@ -55,32 +55,27 @@ class HttpResponseParser {
   enum class State : std::uint8_t {
     kHead,        // Collecting lines until the blank one.
     kLength,      // left_ bytes of body to come.
-    kChunkSize,   // In a line with the size of the next chunk.
-    kChunk,       // left_ bytes of the chunk to come.
-    kChunkEnd,    // The line end after a chunk.
-    kTrailer,     // Lines after the last chunk, until the blank one.
+    kChunks,      // In a chunked body.
     kUntilClose,  // The body ends with the connection.
     kDone,
   };
 
   Result<std::size_t> consume_head(ByteView bytes);
-  Result<std::size_t> consume_line(ByteView bytes);
+  Result<std::size_t> consume_chunks(ByteView bytes);
   Result<std::size_t> consume_body(ByteView bytes);
   Status take_head();
   Status take_status_line(std::string_view line);
   Status take_header_line(std::string_view line);
   Status choose_body();
-  Status take_line(std::string_view line);
 
   HttpBodySink* sink_;
   const bool head_only_;
   State state_ = State::kHead;
   HttpResponse response_;
-  std::string line_;  // The head, or a line between chunks, as far as it has come.
-  std::size_t searched_ = 0;
+  HttpHead head_{64 * 1024};
+  HttpChunks chunks_;
   std::uint64_t left_ = 0;
   int interim_answers_ = 0;
-  std::size_t trailer_lines_ = 0;
   int minor_version_ = 1;
   bool keep_alive_ = true;
 };
