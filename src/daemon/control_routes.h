@@ -1,0 +1,54 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "daemon/control_request.h"
+#include "frontends/http/http_call.h"
+
+namespace millrace {
+
+// The control interface: which method and path is answered by whom (docs/openapi.yaml). Failures
+// become {"error": {"code", "message"}} with the HTTP status of their code.
+//
+// Lifecycle: routes are added before the server starts, and their owners outlive it; after that it
+// is safe from any thread.
+class ControlRoutes final : public HttpHandler {
+ public:
+  // `timeout` is how long a plain handler may take.
+  ControlRoutes(Clock& clock, Duration timeout) : clock_(clock), timeout_(timeout) {}
+
+  // `pattern` is a path whose parts in braces stand for one component each: "/v1/preloads/{id}". A
+  // component may be percent-encoded, a '/' in it included. Where two patterns fit, the one that
+  // was added first wins.
+  void add(HttpMethod method, std::string_view pattern, ControlHandler handler);
+  void add_waiting(HttpMethod method, std::string_view pattern, WaitingControlHandler handler);
+
+  void handle(HttpCall call, Completion<HttpAnswer> done) override;
+
+  // Every method and pattern, in the order in which they were added.
+  std::vector<std::pair<HttpMethod, std::string>> list() const;
+
+ private:
+  struct Route {
+    HttpMethod method;
+    std::string pattern;
+    std::vector<std::string> components;
+    WaitingControlHandler handler;
+  };
+  struct Match {
+    const Route* route = nullptr;
+    std::vector<std::string> allowed;  // Methods of the path, when none is the request's.
+  };
+
+  Match find(HttpMethod method, const std::vector<std::string>& components) const;
+
+  Clock& clock_;
+  const Duration timeout_;
+  std::vector<Route> routes_;
+};
+
+}  // namespace millrace
