@@ -4,20 +4,14 @@
 #include <string>
 #include <vector>
 
+#include "app/registry_documents.h"
 #include "cli/output.h"
 #include "dataset/registry.h"
 
 namespace millrace::cli {
 
-// How the registry's things look: names and units of --json fields are the same in every command.
+// How the registry's things look to people; app/registry_documents.h has them for programs.
 
-Json writer_document(const WriterIdentity& who);
-Json version_document(const VersionEntry& entry);
-Json alias_document(const AliasEntry& entry);
-Json run_document(const RunEntry& entry, WallTime now);
-
-// "running", "ended" or "lost": the last for a run that was not heard of for too long.
-std::string_view run_state(const RunEntry& entry, WallTime now);
 // "alice@node7".
 std::string who_text(const WriterIdentity& who);
 // "2026-01-15".

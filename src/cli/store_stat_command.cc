@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
+#include "app/times.h"
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/session.h"
-#include "cli/times.h"
 
 namespace millrace::cli {
 namespace {

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
+#include "app/times.h"
 #include "base/random.h"
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/registry_view.h"
-#include "cli/times.h"
 #include "cli/version_session.h"
 #include "dataset/garbage_collector.h"
 

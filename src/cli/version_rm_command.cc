@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
+#include "app/times.h"
 #include "cli/command.h"
 #include "cli/registry_session.h"
 #include "cli/registry_view.h"
-#include "cli/times.h"
 #include "cli/version_rm_options.h"
 
 namespace millrace::cli {

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "app/times.h"
 #include "cli/registry_view.h"
-#include "cli/times.h"
 
 namespace millrace::cli {
 

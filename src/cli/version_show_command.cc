@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "app/times.h"
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/registry_session.h"
 #include "cli/registry_view.h"
-#include "cli/times.h"
 #include "dataset/log_record_fields.h"
 
 namespace millrace::cli {

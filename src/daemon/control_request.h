@@ -6,17 +6,13 @@
 #include <string_view>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
+#include "app/json.h"
 #include "base/completion.h"
 #include "base/request_context.h"
 #include "base/status.h"
 #include "platform/http_client.h"
 
 namespace millrace {
-
-// Fields come out in the order in which they were put in.
-using Json = nlohmann::ordered_json;
 
 // What somebody asks of the daemon. Everything is decoded.
 struct ControlRequest {

@@ -1,8 +1,8 @@
-#include "cli/times.h"
+#include "app/times.h"
 
 #include <fmt/chrono.h>
 
-namespace millrace::cli {
+namespace millrace {
 
 std::string format_time(WallTime time) {
   const auto seconds = std::chrono::floor<std::chrono::seconds>(time);
@@ -10,4 +10,4 @@ std::string format_time(WallTime time) {
                      fmt::gmtime(static_cast<std::time_t>(seconds.time_since_epoch().count())));
 }
 
-}  // namespace millrace::cli
+}  // namespace millrace

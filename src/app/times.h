@@ -4,9 +4,9 @@
 
 #include "base/clock.h"
 
-namespace millrace::cli {
+namespace millrace {
 
 // "2026-11-15T10:00:00Z".
 std::string format_time(WallTime time);
 
-}  // namespace millrace::cli
+}  // namespace millrace
