@@ -51,6 +51,16 @@ Result<std::shared_ptr<ObjectStore>> Application::store(const StoreUrl& url, Mis
   return store;
 }
 
+Result<std::shared_ptr<ObjectStore>> Application::other_store(const std::string& url) {
+  const auto parsed = parse_store_url(url);
+  if (!parsed) return failure(StatusCode::kCorruption, parsed.error().message());
+  if (parsed->is_local() && !settings_.store.is_local()) {
+    return failure(StatusCode::kPermissionDenied,
+                   "a registry in a bucket cannot lead to files of this machine");
+  }
+  return store(*parsed, MissingRoot::kRefuse);
+}
+
 Result<std::string> Application::describe_credentials(const RequestContext& context,
                                                       const StoreUrl& url) {
   return describe_s3_credentials(context, url, store_environment_);

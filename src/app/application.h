@@ -34,6 +34,11 @@ class Application {
   // The store at a URL, with its wrappers. The same URL gives the same object.
   Result<std::shared_ptr<ObjectStore>> store(const StoreUrl& url, MissingRoot missing);
 
+  // The store at a URL that a manifest of the registry names, with the credentials that this user
+  // has for any URL. kPermissionDenied for a directory of this machine, unless the registry is one
+  // too: whoever can write to a bucket must not choose which local files others read.
+  Result<std::shared_ptr<ObjectStore>> other_store(const std::string& url);
+
   // What requests to an S3 store are signed with, and where it comes from; no secret.
   Result<std::string> describe_credentials(const RequestContext& context, const StoreUrl& url);
 

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "base/units.h"
 #include "objectstore/store_url.h"
 
 namespace millrace {
@@ -19,6 +20,9 @@ namespace millrace {
 struct Settings {
   StoreUrl store;
   std::string cache;
+  SizeOrPercentage cache_size;  // Of the cache's disk.
+  Percentage cache_free_min;
+  std::string cache_key_file;  // Empty: the cache is not encrypted.
   std::string socket;
   LogLevel log_level = LogLevel::kWarn;
   LogFormat log_format = LogFormat::kText;

@@ -35,6 +35,31 @@ Status set_store(Settings& settings, const std::string& text) {
 
 Status set_cache(Settings& s, const std::string& text) { return set_directory(s.cache, text); }
 
+Status set_cache_size(Settings& settings, const std::string& text) {
+  MR_ASSIGN_OR_RETURN(settings.cache_size, parse_size_or_percentage(text));
+  const auto* const bytes = std::get_if<std::uint64_t>(&settings.cache_size);
+  const auto* const share = std::get_if<Percentage>(&settings.cache_size);
+  constexpr std::uint64_t kMin = 64 * kMiB;  // One segment of small objects, and some room.
+  if ((bytes != nullptr && *bytes < kMin) || (share != nullptr && share->percent <= 0)) {
+    return {StatusCode::kInvalidArgument,
+            fmt::format("'{}' is too little: expected at least 64 MiB", text)};
+  }
+  return {};
+}
+
+Status set_cache_free_min(Settings& settings, const std::string& text) {
+  MR_ASSIGN_OR_RETURN(settings.cache_free_min, parse_percentage(text));
+  return {};
+}
+
+Status set_cache_key_file(Settings& settings, const std::string& text) {
+  if (text == "none") {
+    settings.cache_key_file.clear();
+    return {};
+  }
+  return set_directory(settings.cache_key_file, text);
+}
+
 Status set_socket(Settings& settings, const std::string& text) {
   // sun_path of a Unix socket is 108 bytes, its terminator included.
   constexpr std::size_t kSocketPathBytesMax = 107;
@@ -92,7 +117,7 @@ Status set_disk_threads(Settings& s, const std::string& text) {
   return set_count(s.disk_threads, text, 1, 256);
 }
 
-const std::array<SettingSpec, 10> kSettings = {{
+const auto kSettings = std::to_array<SettingSpec>({
     {"store",
      "MILLRACE_STORE",
      "--store",
@@ -109,6 +134,30 @@ const std::array<SettingSpec, 10> kSettings = {{
      "Directory of the local cache; put it on NVMe",
      {},
      set_cache},
+    {"cache_size",
+     "MILLRACE_CACHE_SIZE",
+     "--cache-size",
+     "SIZE",
+     "80%",
+     "How much the cache may hold: 500GiB, or a part of its disk",
+     {},
+     set_cache_size},
+    {"cache_free_min",
+     "MILLRACE_CACHE_FREE_MIN",
+     "--cache-free-min",
+     "PERCENT",
+     "5%",
+     "What the cache leaves free of its disk, whatever its size may be",
+     {},
+     set_cache_free_min},
+    {"cache_key_file",
+     "MILLRACE_CACHE_KEY_FILE",
+     "--cache-key-file",
+     "FILE",
+     "none",
+     "Encrypts the cache with the key in this file: 64 hexadecimal digits",
+     {},
+     set_cache_key_file},
     {"socket",
      "MILLRACE_SOCKET",
      "--socket",
@@ -173,7 +222,7 @@ const std::array<SettingSpec, 10> kSettings = {{
      "Threads that read local disks",
      {},
      set_disk_threads},
-}};
+});
 
 }  // namespace
 

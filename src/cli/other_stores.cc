@@ -5,9 +5,6 @@
 namespace millrace::cli {
 namespace {
 
-// Directories and memory mean something else on every machine.
-bool is_local(const StoreUrl& url) { return url.scheme != StoreUrl::Scheme::kS3; }
-
 bool is_same_bucket(const StoreUrl& a, const StoreUrl& b) {
   return a.scheme == b.scheme && a.root == b.root &&
          a.parameter("endpoint") == b.parameter("endpoint");
@@ -25,19 +22,14 @@ bool reaches_around(std::string_view outer, std::string_view inner) {
 
 StoreResolver other_stores(Session& session) {
   return [&session](const std::string& text) -> Result<std::shared_ptr<ObjectStore>> {
-    const auto url = parse_store_url(text);
-    if (!url) return failure(StatusCode::kCorruption, url.error().message());
-    if (is_local(*url) && !is_local(session.settings().store)) {
-      return failure(StatusCode::kPermissionDenied,
-                     "a registry in a bucket cannot lead to files of this machine");
-    }
-    return session.store(*url);
+    MR_ASSIGN_OR_RETURN(Application* const application, session.application());
+    return application->other_store(text);
   };
 }
 
 Result<StoreUrl> registrable_store(const Session& session, const Location& location) {
   const StoreUrl& ours = session.settings().store;
-  if (is_local(location.store) && !is_local(ours)) {
+  if (location.store.is_local() && !ours.is_local()) {
     return failure(StatusCode::kInvalidArgument,
                    fmt::format("{} is on this machine and the registry is not, so that nobody else "
                                "could read it: use publish, which copies",
@@ -46,7 +38,7 @@ Result<StoreUrl> registrable_store(const Session& session, const Location& locat
   StoreUrl url = location.store.without_prefix();
   if (!is_same_bucket(url, ours)) {
     const bool around =
-        is_local(url) && url.scheme == ours.scheme && reaches_around(url.root, ours.root);
+        url.is_local() && url.scheme == ours.scheme && reaches_around(url.root, ours.root);
     if (!around) return url;
   } else if (url.parameters != ours.parameters) {
     return failure(StatusCode::kInvalidArgument,

@@ -8,10 +8,7 @@
 
 namespace millrace::cli {
 
-// Opens stores that a manifest of the registry names, with the credentials that this user has for
-// any URL. kPermissionDenied for a directory of this machine, unless the registry is one too:
-// whoever can write to a bucket must not choose which local files others read. The session
-// outlives it.
+// Application::other_store of the session, which outlives it.
 StoreResolver other_stores(Session& session);
 
 // The URL under which manifests name the store of a place that is not in the store of the registry.

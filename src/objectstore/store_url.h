@@ -33,6 +33,9 @@ struct StoreUrl {
   // The value of a parameter, or `otherwise` when it was not given.
   std::string parameter(const std::string& name, std::string otherwise = "") const;
 
+  // Directories and memory mean something else on every machine.
+  bool is_local() const { return scheme != Scheme::kS3; }
+
   // Text that parses back to the same value.
   std::string to_string() const;
 

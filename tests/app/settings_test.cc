@@ -62,6 +62,19 @@ TEST_F(SettingsTest, DefaultsLieBelowTheDataDirectory) {
   EXPECT_EQ(load()->settings.socket, "/run/user/1/millrace/millrace.sock");
 }
 
+TEST_F(SettingsTest, TheCacheIsAsLargeAsBytesOrAPartOfItsDiskSay) {
+  EXPECT_EQ(std::get<Percentage>(load()->settings.cache_size).percent, 80);
+  EXPECT_EQ(load()->settings.cache_key_file, "");
+  variables_["MILLRACE_CACHE_SIZE"] = "1GiB";
+  variables_["MILLRACE_CACHE_KEY_FILE"] = "/key";
+  EXPECT_EQ(std::get<std::uint64_t>(load()->settings.cache_size), kGiB);
+  EXPECT_EQ(load()->settings.cache_key_file, "/key");
+  for (const std::string bad : {"1MiB", "0%", "101%", "much"}) {
+    variables_["MILLRACE_CACHE_SIZE"] = bad;
+    EXPECT_THAT(refusal(), AllOf(HasSubstr("MILLRACE_CACHE_SIZE"), HasSubstr(bad)));
+  }
+}
+
 TEST_F(SettingsTest, AHomeWithABlankInItsNameWorks) {
   variables_["HOME"] = directory_ + "/a b%c#d";
   EXPECT_EQ(load()->settings.store.root, directory_ + "/a b%c#d/.local/share/millrace/store");
