@@ -116,8 +116,9 @@ Result<std::unique_ptr<CacheDirectory>> CacheDirectory::open(Disk& disk,
                                                              CacheDirectoryOptions options,
                                                              Clock& clock, Metrics& metrics) {
   MR_RETURN_IF_ERROR(disk.make_directories(options.path));
+  if (options.owner.empty()) options.owner = describe_this_process("millrace");
   MR_ASSIGN_OR_RETURN(std::unique_ptr<DiskLock> lock,
-                      disk.lock(options.path + "/lock", describe_this_process("millrace")));
+                      disk.lock(options.path + "/lock", options.owner));
   std::unique_ptr<CacheDirectory> directory(
       new CacheDirectory(disk, std::move(options), clock, metrics, std::move(lock)));
   MR_RETURN_IF_ERROR(directory->prepare());

@@ -23,6 +23,8 @@ namespace millrace {
 
 struct CacheDirectoryOptions {
   std::string path;
+  // Who takes it, as those are told who come too late; empty: this process (platform/process.h).
+  std::string owner = {};
   // At most this much, in bytes, or if 0 this share of the disk.
   std::uint64_t quota_bytes = 0;
   double quota_share = 0.8;

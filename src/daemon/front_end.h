@@ -26,7 +26,7 @@ class FrontEnd {
   // Serves from now on. The gateway outlives it. A failure ends the daemon's start.
   virtual Status start(Gateway& gateway) = 0;
   // Takes no more requests, and lets those under way end until the deadline. Also called when
-  // start() failed.
+  // start() failed, or was not called because another front end failed.
   virtual void stop(TimePoint deadline) = 0;
   // What it serves, for people and dashboards: an object.
   virtual Json status() = 0;

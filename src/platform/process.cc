@@ -1,9 +1,16 @@
 #include "platform/process.h"
 
+#include <fcntl.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <charconv>
+
 #include <fmt/format.h>
+
+#include "platform/file.h"
 
 namespace millrace {
 
@@ -13,6 +20,19 @@ std::string describe_this_process(std::string_view program) {
   const bool known = ::uname(&system) == 0 && system.nodename[0] != '\0';
   return fmt::format("{}, process {} on {}", program, ::getpid(),
                      known ? system.nodename : "an unnamed host");
+}
+
+std::uint64_t resident_bytes() {
+  // Size, then resident, in pages: proc(5).
+  const auto file = File::open("/proc/self/statm", O_RDONLY);
+  std::array<std::byte, 128> bytes{};
+  const auto size = file ? file->read_at(0, bytes) : Result<std::size_t>(0);
+  if (!size || *size == 0) return 0;
+  std::string_view text = as_text(ByteView(bytes).first(*size));
+  text.remove_prefix(std::min(text.find(' '), text.size() - 1) + 1);
+  std::uint64_t pages = 0;
+  std::from_chars(text.data(), text.data() + text.size(), pages);
+  return pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
 }  // namespace millrace

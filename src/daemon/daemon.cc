@@ -1,0 +1,106 @@
+#include "daemon/daemon.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <ranges>
+#include <utility>
+
+#include "app/times.h"
+#include "base/log.h"
+#include "base/version.h"
+#include "daemon/control_resources.h"
+#include "platform/listening_socket.h"
+#include "platform/process.h"
+
+namespace millrace {
+namespace {
+
+// Control requests are short, but for those who wait for something: they ask again.
+constexpr Duration kControlDrainMax = std::chrono::seconds(2);
+
+}  // namespace
+
+Daemon::Daemon(Application& application, std::unique_ptr<Gateway> gateway, DaemonOptions options)
+    : gateway_(std::move(gateway)),
+      started_(gateway_->clock().wall_now()),
+      on_stop_request_(std::move(options.on_stop_request)),
+      routes_(gateway_->clock(), application.settings().timeout),
+      front_ends_(std::move(options.front_ends)),
+      store_watch_(std::make_unique<StoreWatch>(gateway_->store(), gateway_->clock())) {
+  add_daemon_routes(routes_, *this);
+  add_dataset_routes(routes_, *gateway_);
+  add_version_routes(routes_, *gateway_);
+  add_run_routes(routes_, *gateway_);
+  add_cache_routes(routes_, *gateway_);
+  add_lease_routes(routes_, *gateway_);
+  for (const auto& front_end : front_ends_)
+    front_end->add_routes(routes_);
+  server_ =
+      std::make_unique<HttpServer>(gateway_->net(), gateway_->work(), routes_, HttpServerOptions());
+}
+
+Result<std::unique_ptr<Daemon>> Daemon::start(Application& application, DaemonOptions options) {
+  // The cache first: whoever has it is who is in the way, and its lock says more.
+  MR_ASSIGN_OR_RETURN(std::unique_ptr<Gateway> gateway,
+                      Gateway::open(application, options.missing_store));
+  MR_ASSIGN_OR_RETURN(ListeningSocket socket,
+                      ListeningSocket::unix_socket(application.settings().socket));
+  std::unique_ptr<Daemon> daemon(new Daemon(application, std::move(gateway), std::move(options)));
+  MR_RETURN_IF_ERROR(daemon->start_front_ends());
+  daemon->server_->listen(std::move(socket));
+  log_info("ready", {{"socket", application.settings().socket},
+                     {"store", daemon->gateway_->store().describe()},
+                     {"cache", application.settings().cache}});
+  return daemon;
+}
+
+Status Daemon::start_front_ends() {
+  for (const auto& front_end : front_ends_) {
+    if (Status status = front_end->start(*gateway_); !status.ok()) {
+      return status.with_context(front_end->name());
+    }
+  }
+  return {};
+}
+
+Daemon::~Daemon() { stop(gateway_->clock().now()); }
+
+void Daemon::stop(TimePoint deadline) {
+  if (std::exchange(stopped_, true)) return;
+  server_->stop(std::min(deadline, gateway_->clock().now() + kControlDrainMax));
+  for (const auto& front_end : std::views::reverse(front_ends_))
+    front_end->stop(deadline);
+  store_watch_.reset();
+  log_info("stopped");
+}
+
+Json Daemon::status() {
+  const StoreWatch::State store = store_state();
+  Json front_ends = Json::array();
+  for (const auto& front_end : front_ends_) {
+    Json document = {{"name", front_end->name()}};
+    document.update(front_end->status());
+    front_ends.push_back(std::move(document));
+  }
+  return {{"version", version()},
+          {"revision", git_revision()},
+          {"pid", ::getpid()},
+          {"started", format_time(started_)},
+          {"socket", gateway_->settings().socket},
+          {"store",
+           {{"url", gateway_->store().describe()},
+            {"asked", store.asked},
+            {"answers", store.answers},
+            {"since", store.asked ? Json(format_time(store.since)) : Json(nullptr)},
+            {"error", store.error.empty() ? Json(nullptr) : Json(store.error)}}},
+          {"cache", cache_document(*gateway_)},
+          {"memory",
+           {{"limit_bytes", gateway_->settings().memory_max_bytes},
+            {"buffer_bytes", gateway_->buffers().bytes_in_use()},
+            {"idle_bytes", gateway_->buffers().bytes_idle()},
+            {"resident_bytes", resident_bytes()}}},
+          {"front_ends", std::move(front_ends)}};
+}
+
+}  // namespace millrace

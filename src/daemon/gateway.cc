@@ -1,0 +1,112 @@
+#include "daemon/gateway.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include "app/times.h"
+#include "base/random.h"
+#include "platform/path.h"
+#include "platform/process.h"
+#include "platform/sector_cipher.h"
+
+namespace millrace {
+namespace {
+
+constexpr std::size_t kFetchThreads = 2;
+// They wait for the store and for disks more than they compute.
+constexpr std::size_t kWorkThreads = 32;
+constexpr std::size_t kBackgroundThreads = 4;
+
+// The cache's share of the memory, in the proportions of its defaults, which are for 512 MiB.
+BlockCacheOptions options_for_memory(std::uint64_t memory_max_bytes) {
+  const BlockCacheOptions defaults;
+  const auto part = [&](std::uint64_t bytes) {
+    return std::max<std::uint64_t>(bytes / kMiB * memory_max_bytes / 512, 4 * kMiB);
+  };
+  BlockCacheOptions options;
+  options.fetches.bytes_in_flight_max = part(defaults.fetches.bytes_in_flight_max);
+  options.planned_bytes_ahead_max = part(defaults.planned_bytes_ahead_max);
+  options.fresh_bytes_max = part(defaults.fresh_bytes_max);
+  return options;
+}
+
+Result<CacheDirectoryOptions> cache_directory(const Settings& settings, WallTime now) {
+  CacheDirectoryOptions options;
+  options.path = settings.cache;
+  options.owner = fmt::format("{}, since {}, at {}", describe_this_process("millrace serve"),
+                              format_time(now), settings.socket);
+  if (const auto* const bytes = std::get_if<std::uint64_t>(&settings.cache_size)) {
+    options.quota_bytes = *bytes;
+  } else {
+    options.quota_share = std::get<Percentage>(settings.cache_size).percent / 100;
+  }
+  options.free_share_min = settings.cache_free_min.percent / 100;
+  if (!settings.cache_key_file.empty()) {
+    MR_ASSIGN_OR_RETURN(const SecretKey key, SecretKey::load(settings.cache_key_file));
+    MR_ASSIGN_OR_RETURN(options.cipher, SectorCipher::make(key));
+  }
+  return options;
+}
+
+}  // namespace
+
+Gateway::Trees::Trees(Gateway& gateway)
+    : versions({.registry = gateway.registry_,
+                .manifests = gateway.manifests_,
+                .numbers = *gateway.numbers_,
+                .store = gateway.store_id_,
+                .reads = {.cache = *gateway.cache_,
+                          .buffers = gateway.buffers(),
+                          .work = gateway.work_,
+                          .other_stores =
+                              [&application = gateway.application_](const std::string& url) {
+                                return application.other_store(url);
+                              }}}),
+      datasets(gateway.registry_, versions, gateway.clock()),
+      files(datasets, versions, nullptr, {}) {}
+
+Gateway::Gateway(Application& application, std::shared_ptr<ObjectStore> store)
+    : application_(application),
+      disk_pool_({.name = "cache", .threads = application.settings().disk_threads}),
+      fetch_({.name = "fetch", .threads = kFetchThreads}),
+      work_({.name = "work", .threads = kWorkThreads}),
+      background_({.name = "background", .threads = kBackgroundThreads}),
+      store_(std::move(store)),
+      store_id_(store_->describe()),
+      registry_({.store = *store_,
+                 .clock = system_clock(),
+                 .random = system_random(),
+                 .writer = this_process_writer()}),
+      manifests_(*store_, join_path(application.settings().cache, "manifests")) {}
+
+Gateway::~Gateway() = default;
+
+Result<std::unique_ptr<Gateway>> Gateway::open(Application& application, MissingRoot missing) {
+  MR_ASSIGN_OR_RETURN(std::shared_ptr<ObjectStore> store,
+                      application.store(application.settings().store, missing));
+  std::unique_ptr<Gateway> gateway(new Gateway(application, std::move(store)));
+  MR_RETURN_IF_ERROR(gateway->open_cache());
+  gateway->trees_ = std::make_unique<Trees>(*gateway);
+  return gateway;
+}
+
+Status Gateway::open_cache() {
+  BlockCacheOptions options = options_for_memory(settings().memory_max_bytes);
+  MR_ASSIGN_OR_RETURN(options.directories.emplace_back(),
+                      cache_directory(settings(), clock().wall_now()));
+  MR_ASSIGN_OR_RETURN(cache_, DiskBlockCache::open({.disk = disk_,
+                                                    .clock = clock(),
+                                                    .disk_executor = disk_pool_,
+                                                    .fetch_executor = fetch_,
+                                                    .buffers = buffers(),
+                                                    .metrics = metrics()},
+                                                   std::move(options)));
+  cache_->add_store(store_id_, store_);
+  MR_ASSIGN_OR_RETURN(numbers_, TreeNumbers::open(disk_, join_path(directory(), "trees")));
+  return {};
+}
+
+}  // namespace millrace

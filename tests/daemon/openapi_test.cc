@@ -1,0 +1,141 @@
+// docs/openapi.yaml and the server, both ways: every route is in the document and the reverse, and
+// what the server answers is what the document says.
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <set>
+
+#include <gmock/gmock.h>
+
+#include "tests/daemon/daemon_world.h"
+#include "tests/daemon/json_schema.h"
+
+namespace millrace {
+namespace {
+
+YAML::Node openapi() {
+  const char* const source = std::getenv("MILLRACE_SOURCE_DIR");
+  return YAML::LoadFile(std::string(source != nullptr ? source : ".") + "/docs/openapi.yaml");
+}
+
+std::string lower_method(HttpMethod method) {
+  std::string name(http_method_name(method));
+  std::ranges::transform(name, name.begin(), [](char c) { return std::tolower(c); });
+  return name;
+}
+
+// A request of a route, and the status that it must get. The world has the dataset pets with a
+// version, an alias and a run, and the lease job.
+struct RouteExample {
+  std::string path;
+  int status = 200;
+};
+
+using RouteExamples = std::map<std::pair<std::string, std::string>, std::vector<RouteExample>>;
+
+RouteExamples route_examples() {
+  return {
+      {{"get", "/healthz"}, {{"/healthz"}}},
+      {{"get", "/readyz"}, {{"/readyz"}}},
+      {{"get", "/metrics"}, {{"/metrics"}}},
+      {{"get", "/v1/status"}, {{"/v1/status"}}},
+      {{"post", "/v1/stop"}, {{"/v1/stop"}}},
+      {{"get", "/v1/datasets"}, {{"/v1/datasets"}}},
+      {{"get", "/v1/datasets/{name}"}, {{"/v1/datasets/pets"}, {"/v1/datasets/none", 404}}},
+      {{"get", "/v1/versions/{name}/{version}"},
+       {{"/v1/versions/pets/v1"}, {"/v1/versions/pets/current"}, {"/v1/versions/pets/v9", 404}}},
+      {{"get", "/v1/runs"}, {{"/v1/runs"}, {"/v1/runs?limit=x", 400}}},
+      {{"get", "/v1/cache"}, {{"/v1/cache"}}},
+      {{"get", "/v1/leases"}, {{"/v1/leases"}}},
+      {{"delete", "/v1/leases/{lease}"}, {{"/v1/leases/job", 204}, {"/v1/leases/job", 404}}},
+  };
+}
+
+class OpenApi : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(world_.start().ok());
+    world_.tree().write("a", "hello");
+    world_.publish("pets@v1");
+    const Registry& registry = world_.gateway().registry();
+    ASSERT_TRUE(registry.aliases().set(world_.context, DatasetName::parse("pets").value(),
+                                       AliasName::parse("current").value(),
+                                       VersionName::parse("v1").value()));
+    const auto entry = registry.version(world_.context, VersionRef::parse("pets@v1").value());
+    ASSERT_TRUE(
+        registry.runs().start(world_.context, {.name = "exp",
+                                               .uses = {{entry->ref, entry->facts->content_digest}},
+                                               .command_line = {"x"}}));
+    const ObjectVersion object(world_.gateway().store_id(), ObjectKey("k"), ObjectIdentity("i"), 9);
+    ASSERT_TRUE(world_.gateway()
+                    .cache()
+                    .leases()
+                    .grant(world_.context, {.id = LeaseId("job"),
+                                            .holder = "alice",
+                                            .lifetime = std::chrono::hours(1),
+                                            .ranges = {{object, {0, 9}}}})
+                    .ok());
+    ASSERT_EQ(world_.wait_until_ready().status, 200);
+  }
+
+  DaemonWorld world_;
+  const YAML::Node document_ = openapi();
+};
+
+TEST_F(OpenApi, HasEveryRouteAndNoOther) {
+  std::set<std::pair<std::string, std::string>> served;
+  for (const auto& [method, pattern] : world_.daemon().routes().list())
+    EXPECT_TRUE(served.emplace(lower_method(method), pattern).second) << pattern << " comes twice";
+  std::set<std::pair<std::string, std::string>> documented;
+  for (const auto& path : document_["paths"]) {
+    for (const auto& method : path.second)
+      documented.emplace(method.first.as<std::string>(), path.first.as<std::string>());
+  }
+  EXPECT_EQ(served, documented);
+}
+
+TEST_F(OpenApi, SaysWhatTheServerAnswers) {
+  RouteExamples examples = route_examples();
+  for (const auto& [method, pattern] : world_.daemon().routes().list()) {
+    const std::string name = lower_method(method);
+    const YAML::Node responses = document_["paths"][pattern][name]["responses"];
+    const auto& of_route = examples[{name, pattern}];
+    EXPECT_FALSE(of_route.empty()) << name << " " << pattern << " has no example in this test";
+    for (const RouteExample& example : of_route) {
+      const auto answer = world_.ask(std::string(http_method_name(method)), example.path);
+      EXPECT_EQ(answer.status, example.status) << example.path << " " << answer.body;
+      const std::string status = std::to_string(answer.status);
+      const YAML::Node named = responses[status] ? responses[status] : responses["default"];
+      ASSERT_TRUE(named) << example.path << ": the document has no answer " << status;
+      const YAML::Node content = resolve_reference(document_, named)["content"];
+      const std::string type(answer.headers.get("Content-Type"));
+      if (!content) {
+        EXPECT_EQ(answer.body, "") << example.path;
+      } else if (content["application/json"]) {
+        EXPECT_EQ(type, "application/json");
+        const YAML::Node schema = content["application/json"]["schema"];
+        EXPECT_THAT(schema_errors(document_, schema, Json::parse(answer.body, nullptr, false)),
+                    ::testing::IsEmpty())
+            << example.path << "\n"
+            << answer.body;
+      } else {
+        EXPECT_TRUE(content[type.substr(0, type.find(';'))]) << example.path << " is " << type;
+      }
+    }
+  }
+}
+
+TEST_F(OpenApi, TheCheckItselfFindsWhatDoesNotFit) {
+  const YAML::Node schema = document_["components"]["schemas"]["Cache"];
+  Json cache = world_.document("/v1/cache");
+  EXPECT_TRUE(schema_errors(document_, schema, cache).empty());
+  cache["extra"] = 1;
+  cache["used_bytes"] = "many";
+  cache.erase("counted");
+  EXPECT_EQ(schema_errors(document_, schema, cache).size(), 3U);
+  const YAML::Node time = document_["components"]["schemas"]["Time"];
+  EXPECT_EQ(schema_errors(document_, time, Json("yesterday")).size(), 1U);
+}
+
+}  // namespace
+}  // namespace millrace
