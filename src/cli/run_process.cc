@@ -14,49 +14,10 @@
 #include <fmt/format.h>
 
 #include "cli/exit_code.h"
+#include "cli/spawn.h"
 
 namespace millrace::cli {
 namespace {
-
-std::vector<char*> pointers(std::vector<std::string>& texts) {
-  std::vector<char*> result;
-  for (std::string& text : texts)
-    result.push_back(text.data());
-  result.push_back(nullptr);
-  return result;
-}
-
-std::vector<std::string> environment_with(const std::map<std::string, std::string>& variables) {
-  std::vector<std::string> all;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string_view text(*entry);
-    if (!variables.contains(std::string(text.substr(0, text.find('='))))) all.emplace_back(text);
-  }
-  for (const auto& [name, value] : variables)
-    all.push_back(name + "=" + value);
-  return all;
-}
-
-// Starts a program the way a shell would: we block the signals that end us and ignore SIGPIPE, and
-// a child would inherit both. The error number, 0 for success.
-int spawn(std::vector<std::string> command, const std::map<std::string, std::string>& variables,
-          const posix_spawn_file_actions_t* actions, pid_t& pid) {
-  posix_spawnattr_t attributes;
-  ::posix_spawnattr_init(&attributes);
-  sigset_t none;
-  sigemptyset(&none);
-  sigset_t restored;
-  sigemptyset(&restored);
-  sigaddset(&restored, SIGPIPE);
-  ::posix_spawnattr_setsigmask(&attributes, &none);
-  ::posix_spawnattr_setsigdefault(&attributes, &restored);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  std::vector<std::string> environment = environment_with(variables);
-  const int error = ::posix_spawnp(&pid, command.front().c_str(), actions, &attributes,
-                                   pointers(command).data(), pointers(environment).data());
-  ::posix_spawnattr_destroy(&attributes);
-  return error;
-}
 
 int exit_code_of(int status) {
   return WIFSIGNALED(status) ? kExitSignalBase + WTERMSIG(status) : WEXITSTATUS(status);
@@ -72,7 +33,7 @@ std::string output_of(const std::vector<std::string>& command, std::size_t bytes
   ::posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
   ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
   pid_t pid = -1;
-  const int error = spawn(command, {}, &actions, pid);
+  const int error = spawn(command, {.variables = {}, .actions = &actions}, pid);
   ::posix_spawn_file_actions_destroy(&actions);
   ::close(ends[1]);
   std::string text(bytes_max, '\0');
@@ -96,7 +57,7 @@ std::string output_of(const std::vector<std::string>& command, std::size_t bytes
 Result<RunProcess> RunProcess::start(const std::vector<std::string>& command,
                                      const std::map<std::string, std::string>& variables) {
   pid_t pid = -1;
-  const int error = spawn(command, variables, nullptr, pid);
+  const int error = spawn(command, {.variables = variables}, pid);
   if (error == 0) return RunProcess(pid);
   const StatusCode code = error == ENOENT   ? StatusCode::kNotFound
                           : error == EACCES ? StatusCode::kPermissionDenied
