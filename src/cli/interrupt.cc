@@ -19,7 +19,7 @@ constexpr int kGraceMs = 10'000;
 }  // namespace
 
 Interrupt::Interrupt(std::shared_ptr<Cancellation> cancellation)
-    : cancellation_(std::move(cancellation)) {
+    : cancellation_(std::move(cancellation)), grace_ms_(kGraceMs) {
   ::signal(SIGPIPE, SIG_IGN);
   sigset_t signals;
   sigemptyset(&signals);
@@ -29,7 +29,20 @@ Interrupt::Interrupt(std::shared_ptr<Cancellation> cancellation)
   signal_fd_ = ::signalfd(-1, &signals, SFD_CLOEXEC);
   wake_fd_ = ::eventfd(0, EFD_CLOEXEC);
   stop_fd_ = ::eventfd(0, EFD_CLOEXEC);
+  // Hang-ups are for the commands' own threads: whoever waits for one blocks it there.
+  sigset_t hangup;
+  sigemptyset(&hangup);
+  sigaddset(&hangup, SIGHUP);
+  sigset_t before;
+  ::pthread_sigmask(SIG_BLOCK, &hangup, &before);
   thread_ = std::thread([this] { watch(); });
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void Interrupt::expect(Duration grace) {
+  grace_ms_ =
+      static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(grace).count());
+  expected_ = true;
 }
 
 Interrupt::~Interrupt() {
@@ -57,7 +70,7 @@ void Interrupt::watch() {
       continue;
     }
     if (signal_.exchange(number) != 0) ::_exit(kExitSignalBase + number);
-    timeout_ms = kGraceMs;
+    timeout_ms = grace_ms_.load();
     ::eventfd_write(wake_fd_, 1);
     cancellation_->request();
   }

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/cancellation.h"
+#include "base/clock.h"
 
 namespace millrace::cli {
 
@@ -28,6 +29,12 @@ class Interrupt {
   // Becomes readable when a signal arrives: for poll() beside a descriptor that may never be ready.
   int fd() const { return wake_fd_; }
 
+  // From now on a signal is how the command is asked to end: it does so within `grace`, or the
+  // process is stopped, and the exit code is the command's own. A second signal still ends it at
+  // once. Safe from any thread.
+  void expect(Duration grace);
+  bool expected() const { return expected_.load(); }
+
   // From now on signals are passed on to a child instead of ending this process, however many come
   // and however long it takes; 0 ends that. Ctrl-C on a terminal is not passed on: it has reached
   // the child already. Safe from any thread. The child must not be reaped before this is ended,
@@ -43,6 +50,8 @@ class Interrupt {
   int stop_fd_ = -1;
   std::atomic<int> signal_ = 0;
   std::atomic<pid_t> child_ = 0;
+  std::atomic<int> grace_ms_;
+  std::atomic<bool> expected_ = false;
   std::thread thread_;
 };
 

@@ -75,7 +75,7 @@ int finish(Result<int> result, Output& output, const Interrupt& interrupt) {
   const Status flushed = output.flush();
   if (output.reader_gone()) return kExitReaderGone;
   if (status.ok()) status = flushed;
-  if (interrupt.signal() != 0) {
+  if (interrupt.signal() != 0 && !interrupt.expected()) {
     if (!output.json()) fmt::print(stderr, "millrace: interrupted\n");
     return kExitSignalBase + interrupt.signal();
   }

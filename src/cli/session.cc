@@ -34,9 +34,12 @@ Result<Location> Session::locate(const std::string& text) const {
   return resolve_location(text, settings().store);
 }
 
+bool Session::store_is_embedded() const {
+  return loaded_.origins.front().source == SettingSource::kDefault;
+}
+
 Result<std::shared_ptr<ObjectStore>> Session::store(const StoreUrl& url, Access access) {
-  const SettingSource source = loaded_.origins.front().source;
-  const bool embedded = source == SettingSource::kDefault && url == settings().store;
+  const bool embedded = store_is_embedded() && url == settings().store;
   MR_ASSIGN_OR_RETURN(Application* const app, application());
   return app->store(
       url, access == Access::kWrite || embedded ? MissingRoot::kCreate : MissingRoot::kRefuse);

@@ -42,6 +42,8 @@ class Session {
   Result<Application*> application();
   // Where a URL or a path inside --store points, and the store behind it.
   Result<Location> locate(const std::string& text) const;
+  // Nothing was said about the store: it is the embedded one, which is made when it is absent.
+  bool store_is_embedded() const;
   // Only a store that is written to is made when its directory is absent; the embedded default
   // always.
   enum class Access : std::uint8_t { kRead, kWrite };

@@ -1,0 +1,127 @@
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "base/log.h"
+#include "cli/command.h"
+#include "cli/daemon_start.h"
+#include "cli/session.h"
+#include "daemon/daemon.h"
+#include "platform/file.h"
+#include "platform/sector_cipher.h"
+
+namespace millrace::cli {
+namespace {
+
+// How long requests may go on after a signal; then they are called off, and have a little longer.
+constexpr Duration kDrainMax = std::chrono::seconds(10);
+constexpr Duration kGrace = std::chrono::seconds(20);
+
+struct ServeOptions {
+  bool check_config = false;
+  bool background = false;
+};
+
+// Hang-ups, which would end the process, as something to read. Made before other threads, which
+// then leave them alone too.
+File hangups() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGHUP);
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  return File::adopt(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK), "signals");
+}
+
+Result<int> check_config(Session& session) {
+  // The settings are loaded and checked by now: what is left is what they refer to.
+  const Settings& settings = session.settings();
+  if (!settings.cache_key_file.empty()) {
+    MR_ASSIGN_OR_RETURN([[maybe_unused]] const SecretKey key,
+                        SecretKey::load(settings.cache_key_file));
+  }
+  MR_ASSIGN_OR_RETURN([[maybe_unused]] const auto store, session.store(settings.store));
+  const std::string& file = session.loaded().config_file;
+  if (session.output().json()) {
+    MR_RETURN_IF_ERROR(session.output().document(
+        {{"good", true}, {"config_file", file.empty() ? Json(nullptr) : Json(file)}}));
+  } else {
+    MR_RETURN_IF_ERROR(session.output().line(
+        file.empty() ? "the settings are good; there is no config file"
+                     : fmt::format("the settings are good, with those in {}", file)));
+  }
+  return 0;
+}
+
+// Returns when a signal asks the daemon to end.
+void wait_for_signal(Session& session, const File& hangup) {
+  std::array<pollfd, 2> entries = {
+      {{session.interrupt().fd(), POLLIN, 0}, {hangup.descriptor(), POLLIN, 0}}};
+  while (session.interrupt().signal() == 0) {
+    (void)::poll(entries.data(), entries.size(), -1);
+    signalfd_siginfo info{};
+    if (::read(hangup.descriptor(), &info, sizeof(info)) == sizeof(info)) {
+      log_info("a hang-up is ignored: settings are read at the start only");
+    }
+  }
+}
+
+Status announce(Session& session) {
+  const std::string& socket = session.settings().socket;
+  if (session.output().json()) {
+    MR_RETURN_IF_ERROR(
+        session.output().document({{"ready", true}, {"pid", ::getpid()}, {"socket", socket}}));
+  } else {
+    MR_RETURN_IF_ERROR(
+        session.output().line(fmt::format("ready: process {} at {}", ::getpid(), socket)));
+  }
+  return session.output().flush();
+}
+
+Result<int> serve(Session& session, const ServeOptions& options) {
+  if (options.check_config) return check_config(session);
+  if (options.background) {
+    MR_RETURN_IF_ERROR(ensure_daemon(session));
+    return 0;
+  }
+  const File hangup = hangups();
+  // A daemon has somebody who reads its log later; a command is quiet.
+  for (const SettingOrigin& origin : session.loaded().origins) {
+    if (origin.spec->name == "log_level" && origin.source == SettingSource::kDefault) {
+      set_log_level(LogLevel::kInfo);
+    }
+  }
+  MR_ASSIGN_OR_RETURN(Application* const application, session.application());
+  DaemonOptions daemon_options;
+  if (session.store_is_embedded()) daemon_options.missing_store = MissingRoot::kCreate;
+  daemon_options.on_stop_request = [] { ::kill(::getpid(), SIGTERM); };
+  MR_ASSIGN_OR_RETURN(const std::unique_ptr<Daemon> daemon,
+                      Daemon::start(*application, std::move(daemon_options)));
+  session.interrupt().expect(kGrace);
+  MR_RETURN_IF_ERROR(announce(session));
+  wait_for_signal(session, hangup);
+  log_info("stopping", {{"signal", session.interrupt().signal()}});
+  daemon->stop(session.clock().now() + kDrainMax);
+  return 0;
+}
+
+}  // namespace
+
+void register_serve(CommandLine& line, CLI::App& root) {
+  auto options = std::make_shared<ServeOptions>();
+  CLI::App* const command = root.add_subcommand(
+      "serve", "Run the daemon of this machine: it owns the cache, and serves files");
+  command->add_flag("--check-config", options->check_config,
+                    "Only check the settings, and what they refer to");
+  command->add_flag("--background", options->background,
+                    "Return when it is ready, and leave it running; nothing when one runs");
+  line.runs(command, [options](Session& session) { return serve(session, *options); });
+}
+
+}  // namespace millrace::cli
