@@ -22,6 +22,12 @@ constexpr std::array<std::string_view, 2> kUrgencies = {"demanded", "speculative
 constexpr std::array<std::string_view, 3> kCacheSkips = {"no_room", "disk_failure", "busy"};
 constexpr std::array<std::string_view, 4> kCacheDamages = {"fetched", "read", "scrubbed", "index"};
 
+// In the order of FuseMetricOperation.
+constexpr std::array<std::string_view, 12> kFuseOperations = {
+    "lookup", "getattr", "readlink", "open",  "read",   "release",
+    "statfs", "opendir", "readdir",  "xattr", "forget", "other",
+};
+
 constexpr std::size_t kOutcomeCount = static_cast<std::size_t>(StatusCode::kInternal) + 1;
 
 // The names that logs use, in the order of the codes, so that a code is its own index.
@@ -135,6 +141,18 @@ std::vector<MetricSpec> cache_metrics() {
   };
 }
 
+std::vector<MetricSpec> fuse_metrics() {
+  using enum MetricType;
+  using enum MetricUnit;
+  static const std::array<MetricLabel, 1> by_operation = {{{"operation", kFuseOperations}}};
+  return {
+      row(MetricId::kFuseRequests, "millrace_fuse_requests_total", kCounter, kCount,
+          "Requests of the kernel on behalf of mounts. Warm reads need none.", by_operation),
+      row(MetricId::kFuseReadBytes, "millrace_fuse_read_bytes_total", kCounter, kBytes,
+          "Bytes that mounts read through this process, not by the kernel itself."),
+  };
+}
+
 }  // namespace
 
 std::size_t MetricSpec::series_count() const {
@@ -148,6 +166,7 @@ std::span<const MetricSpec> metric_table() {
   static const std::vector<MetricSpec> table = [] {
     std::vector<MetricSpec> rows = store_metrics();
     std::ranges::copy(cache_metrics(), std::back_inserter(rows));
+    std::ranges::copy(fuse_metrics(), std::back_inserter(rows));
     return rows;
   }();
   return table;

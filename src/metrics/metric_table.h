@@ -40,6 +40,24 @@ enum class MetricId : std::uint8_t {
   kCacheFillsSkipped,
   kCacheBadUnits,
   kCacheScrubbedBytes,
+  kFuseRequests,
+  kFuseReadBytes,
+};
+
+// What the kernel asks of a mount, as the requests are counted.
+enum class FuseMetricOperation : std::uint8_t {
+  kLookup,
+  kGetattr,
+  kReadlink,
+  kOpen,
+  kRead,
+  kRelease,
+  kStatfs,
+  kOpendir,
+  kReaddir,
+  kXattr,
+  kForget,
+  kOther,
 };
 
 // A label and all the values that it can take. Values are fixed, so the number of series is too: no

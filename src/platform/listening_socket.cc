@@ -74,12 +74,18 @@ Status remove_stale(const std::string& path) {
 }  // namespace
 
 Result<ListeningSocket> ListeningSocket::unix_socket(const std::string& path) {
-  MR_ASSIGN_OR_RETURN(const sockaddr_un address, unix_address(path));
+  if (const auto address = unix_address(path); !address) return failure(address.error());
   MR_RETURN_IF_ERROR(make_private_directories(std::string(parent_path(path))));
   MR_ASSIGN_OR_RETURN(std::unique_ptr<DiskLock> lock,
                       socket_disk().lock(path + ".lock", describe_this_process("millrace")));
   MR_RETURN_IF_ERROR(remove_stale(path));
-  File socket = File::adopt(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), path);
+  MR_ASSIGN_OR_RETURN(File socket, bind_unix_socket(path, SOCK_STREAM));
+  return ListeningSocket(std::move(socket), std::move(lock));
+}
+
+Result<File> bind_unix_socket(const std::string& path, int type) {
+  MR_ASSIGN_OR_RETURN(const sockaddr_un address, unix_address(path));
+  File socket = File::adopt(::socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), path);
   if (!socket.is_open()) return failure(file_error(errno, "make a socket for", path));
   // Before bind, which gives the path this mode: so it is never open to others, not even shortly.
   if (::fchmod(socket.descriptor(), 0600) != 0 ||
@@ -87,7 +93,7 @@ Result<ListeningSocket> ListeningSocket::unix_socket(const std::string& path) {
       ::listen(socket.descriptor(), kBacklog) != 0) {
     return failure(file_error(errno, "listen at", path));
   }
-  return ListeningSocket(std::move(socket), std::move(lock));
+  return socket;
 }
 
 ListeningSocket::~ListeningSocket() {
@@ -108,9 +114,9 @@ Result<std::optional<AcceptedSocket>> ListeningSocket::accept() const {
                         .principal = known ? fmt::format("uid:{}", peer.uid) : "unknown"};
 }
 
-Result<File> connect_unix_socket(const std::string& path) {
+Result<File> connect_unix_socket(const std::string& path, int type) {
   MR_ASSIGN_OR_RETURN(const sockaddr_un address, unix_address(path));
-  File socket = File::adopt(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), path);
+  File socket = File::adopt(::socket(AF_UNIX, type | SOCK_CLOEXEC, 0), path);
   if (!socket.is_open()) return failure(file_error(errno, "make a socket for", path));
   while (::connect(socket.descriptor(), as_address(address), sizeof(address)) != 0) {
     if (errno == EINTR) continue;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/socket.h>
+
 #include <memory>
 #include <optional>
 #include <string>
@@ -46,7 +48,10 @@ class ListeningSocket {
   std::unique_ptr<DiskLock> lock_;  // Makes sure that nobody else replaces the path.
 };
 
+// A Unix socket at a path that must be free, for the owner alone, which already listens.
+Result<File> bind_unix_socket(const std::string& path, int type);
+
 // Connects to a Unix socket; the result blocks. kNotFound when nobody listens there.
-Result<File> connect_unix_socket(const std::string& path);
+Result<File> connect_unix_socket(const std::string& path, int type = SOCK_STREAM);
 
 }  // namespace millrace

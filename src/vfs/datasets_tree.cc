@@ -40,8 +40,8 @@ DatasetsTree::DatasetsTree(const Registry& registry, VersionTrees& versions, Clo
     : registry_(registry),
       versions_(versions),
       started_(clock.wall_now()),
-      datasets_(clock, kShortLifetime, 1),
-      names_(clock, kShortLifetime, kDatasetsKept) {
+      datasets_(clock, kAnswerLifetime, 1),
+      names_(clock, kAnswerLifetime, kDatasetsKept) {
   nodes_.emplace(datasets_node(), Directory{""});
 }
 

@@ -17,7 +17,7 @@ namespace millrace {
 
 // /datasets: a directory for each component of a dataset's name; below the last one a directory for
 // each version that can be read, and a symlink for each alias. What it shows is at most
-// kShortLifetime old, or as old as the last answer of a store that cannot be reached.
+// kAnswerLifetime old, or as old as the last answer of a store that cannot be reached.
 //
 // Nodes are named by their path (vfs/node_number.h); versions are VersionTrees' own.
 class DatasetsTree final : public Tree {

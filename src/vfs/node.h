@@ -19,7 +19,11 @@ enum class NodeLifetime : std::uint8_t {
   kForever,  // Inside a version nothing ever changes.
   kShort,    // Lists of datasets, versions and aliases, and live buckets.
 };
+// Nothing shown is older than this: the tree keeps what the store said for the first part of it,
+// and clients keep what the tree said for the rest.
 inline constexpr Duration kShortLifetime = std::chrono::seconds(5);
+inline constexpr Duration kNameLifetime = std::chrono::seconds(1);
+inline constexpr Duration kAnswerLifetime = kShortLifetime - kNameLifetime;
 
 struct NodeAttributes {
   NodeNumber number;

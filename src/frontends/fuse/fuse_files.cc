@@ -1,0 +1,157 @@
+#include "frontends/fuse/fuse_files.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "base/log.h"
+#include "cache/unit.h"
+#include "frontends/fuse/fuse_kernel.h"
+
+namespace millrace {
+
+FuseFiles::FuseFiles(Tree& tree, const FuseDevice& device, OpenTable table, bool passthrough)
+    : tree_(tree), device_(device), passthrough_(passthrough), table_(std::move(table)) {}
+
+// The records stay for whoever serves the mount next.
+FuseFiles::~FuseFiles() = default;
+
+Result<std::shared_ptr<OpenFile>> FuseFiles::file(const RequestContext& context, NodeNumber node) {
+  Shard& shard = shards_[node.value() % kShards];
+  {
+    MutexLock lock(shard.mutex);
+    const auto found = shard.places.find(node.value());
+    if (found != shard.places.end()) {
+      shard.used.splice(shard.used.begin(), shard.used, found->second);
+      return found->second->second;
+    }
+  }
+  MR_ASSIGN_OR_RETURN(std::shared_ptr<OpenFile> file, tree_.open(context, node));
+  MutexLock lock(shard.mutex);
+  const auto found = shard.places.find(node.value());
+  if (found != shard.places.end()) return found->second->second;
+  shard.used.emplace_front(node, file);
+  shard.places.emplace(node.value(), shard.used.begin());
+  if (shard.used.size() > kFilesPerShardMax) {
+    shard.places.erase(shard.used.back().first.value());
+    shard.used.pop_back();
+  }
+  return file;
+}
+
+Result<FuseOpened> FuseFiles::open(const RequestContext& context, NodeNumber node,
+                                   std::uint64_t unique) {
+  MR_ASSIGN_OR_RETURN(const std::shared_ptr<OpenFile> file, this->file(context, node));
+  // Small objects have no file of their own.
+  if (!passthrough_ || file->size() <= kSmallObjectBytesMax) return FuseOpened{};
+  {
+    MutexLock lock(mutex_);
+    if ((unique & fuse_kernel::kResent) != 0) {
+      unique &= ~fuse_kernel::kResent;
+      // Somebody opened it for this request before, and was killed before the answer.
+      if (const std::optional<std::uint64_t> handle = table_.find(unique)) {
+        const auto found = tracked_.find(node.value());
+        return FuseOpened{*handle, found == tracked_.end() ? 0 : found->second.backing};
+      }
+    }
+    const auto found = tracked_.find(node.value());
+    if (found != tracked_.end()) return add(node, found->second, unique);
+  }
+  Result<std::unique_ptr<CompleteObject>> whole = file->complete(context);
+  MutexLock lock(mutex_);
+  const auto [place, is_first] = tracked_.try_emplace(node.value());
+  if (is_first && whole) hand_over(place->second, *std::move(whole));
+  return add(node, place->second, unique);
+}
+
+bool FuseFiles::hand_over(Tracked& tracked, std::unique_ptr<CompleteObject> whole) {
+  const Result<std::int32_t> id = device_.open_backing(whole->descriptor());
+  if (!id) {
+    // It fails for good where the kernel or the cache's file system cannot, or we may not.
+    passthrough_ = false;
+    log_warn("files are not handed to the kernel; reads go through this process",
+             {{"error", id.error().message()}});
+    return false;
+  }
+  table_.note_backing(*id);
+  tracked.backing = *id;
+  tracked.whole = std::move(whole);
+  return true;
+}
+
+Result<FuseOpened> FuseFiles::add(NodeNumber node, Tracked& tracked, std::uint64_t unique) {
+  Result<std::uint64_t> handle =
+      table_.add({.unique = unique, .node = node, .backing = tracked.backing});
+  if (!handle) {
+    if (tracked.opens == 0) close(node, tracked);
+    return failure(std::move(handle).error());
+  }
+  ++tracked.opens;
+  if (tracked.backing != 0) ++passthrough_opens_;
+  return FuseOpened{*handle, tracked.backing};
+}
+
+void FuseFiles::release(std::uint64_t handle) {
+  if (handle == 0) return;
+  MutexLock lock(mutex_);
+  const std::optional<OpenTable::Record> record = table_.remove(handle);
+  if (!record) return;
+  const auto found = tracked_.find(record->node.value());
+  if (found == tracked_.end()) return;
+  if (--found->second.opens == 0) close(record->node, found->second);
+}
+
+void FuseFiles::close(NodeNumber node, Tracked& tracked) {
+  if (tracked.backing != 0) device_.close_backing(tracked.backing);
+  tracked_.erase(node.value());
+}
+
+std::vector<NodeNumber> FuseFiles::handed_over() {
+  MutexLock lock(mutex_);
+  std::vector<NodeNumber> nodes;
+  for (const auto& [node, tracked] : tracked_) {
+    if (tracked.backing != 0) nodes.emplace_back(node);
+  }
+  return nodes;
+}
+
+void FuseFiles::resume() {
+  std::vector<OpenTable::Record> records;
+  MutexLock lock(mutex_);
+  table_.visit([&records](const OpenTable::Record& record) { records.push_back(record); });
+  for (const OpenTable::Record& record : records) {
+    Tracked& tracked = tracked_[record.node.value()];
+    ++tracked.opens;
+    tracked.backing = record.backing;
+  }
+  close_lost_backings();
+}
+
+void FuseFiles::hold_again(const RequestContext& context) {
+  for (const NodeNumber node : handed_over()) {
+    if (context.cancellation().requested()) return;
+    const Result<std::shared_ptr<OpenFile>> file = this->file(context, node);
+    if (!file) continue;
+    Result<std::unique_ptr<CompleteObject>> whole = (*file)->complete(context);
+    if (!whole) continue;  // It was evicted; the kernel's copy lives on.
+    MutexLock lock(mutex_);
+    const auto found = tracked_.find(node.value());
+    if (found != tracked_.end() && found->second.backing != 0) {
+      found->second.whole = *std::move(whole);
+    }
+  }
+}
+
+void FuseFiles::close_lost_backings() {
+  std::set<std::int32_t> known;
+  for (const auto& [node, tracked] : tracked_)
+    known.insert(tracked.backing);
+  // Ids are given out in order. Those at the end may be in no record.
+  const std::int32_t last = table_.last_backing();
+  for (std::int32_t id = std::max(1, last - kLostBackingsMax); id <= last + kLostBackingsMax;
+       ++id) {
+    if (!known.contains(id)) device_.close_backing(id);
+  }
+}
+
+}  // namespace millrace

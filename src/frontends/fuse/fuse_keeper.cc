@@ -1,0 +1,119 @@
+#include "frontends/fuse/fuse_keeper.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "frontends/fuse/keeper_process.h"
+#include "platform/file_error.h"
+#include "platform/listening_socket.h"
+#include "platform/passed_files.h"
+
+namespace millrace {
+namespace {
+
+using Json = nlohmann::json;
+
+Result<Json> parse_answer(const PassedMessage& message) {
+  if (message.is_end) return failure(StatusCode::kUnavailable, "the keeper of mounts has gone");
+  Json answer = Json::parse(message.text, nullptr, false);
+  if (!answer.is_object()) {
+    return failure(StatusCode::kCorruption, "the keeper of mounts answered with no JSON object");
+  }
+  if (answer.contains("error")) {
+    return failure(StatusCode::kInternal, "keeper of mounts: " + answer.value("error", ""));
+  }
+  return answer;
+}
+
+Status ask(int connection, const Json& question, const std::vector<int>& files) {
+  MR_RETURN_IF_ERROR(send_files(connection, question.dump(), files));
+  MR_ASSIGN_OR_RETURN(const PassedMessage message, receive_files(connection));
+  const Result<Json> answer = parse_answer(message);
+  return answer ? Status() : answer.error();
+}
+
+// In the child of a fork, so only what is safe there: a keeper that is nobody's child.
+[[noreturn]] void become_keeper(int listener, char* const* argv) {
+  ::setsid();
+  if (::fork() != 0) ::_exit(0);
+  // dup2 of a descriptor onto itself would leave it to close on exec.
+  if (listener == kKeeperListener) ::fcntl(listener, F_SETFD, 0);
+  ::dup2(listener, kKeeperListener);
+  // Not the daemon's files, its locks above all.
+  ::close_range(kKeeperListener + 1, ~0U, 0);
+  ::execv("/proc/self/exe", argv);
+  ::_exit(EXIT_FAILURE);
+}
+
+}  // namespace
+
+Result<FuseKeeper> FuseKeeper::connect(const std::string& socket) {
+  MR_ASSIGN_OR_RETURN(File connection, connect_unix_socket(socket, SOCK_SEQPACKET));
+  return FuseKeeper(std::move(connection));
+}
+
+Result<FuseKeeper> FuseKeeper::start(const std::string& socket,
+                                     const std::vector<std::string>& command) {
+  // Who starts a keeper has the lock of the cache, so nobody else is at the path. It is made here,
+  // so that it is there when we connect.
+  ::unlink(socket.c_str());
+  MR_ASSIGN_OR_RETURN(const File listener, bind_unix_socket(socket, SOCK_SEQPACKET));
+  std::vector<std::string> arguments{"millrace", "keeper", "--socket", socket, "--"};
+  arguments.insert(arguments.end(), command.begin(), command.end());
+  std::vector<char*> argv;
+  for (std::string& argument : arguments)
+    argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  const pid_t child = ::fork();
+  if (child < 0) return failure(file_error(errno, "start", "the keeper of mounts"));
+  if (child == 0) become_keeper(listener.descriptor(), argv.data());
+  while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  return connect(socket);
+}
+
+Result<std::vector<KeptMount>> FuseKeeper::kept() {
+  MutexLock lock(mutex_);
+  const int connection = connection_.descriptor();
+  MR_RETURN_IF_ERROR(send_files(connection, Json({{"do", "list"}}).dump(), {}));
+  std::vector<KeptMount> mounts;
+  while (true) {
+    MR_ASSIGN_OR_RETURN(PassedMessage message, receive_files(connection));
+    MR_ASSIGN_OR_RETURN(const Json answer, parse_answer(message));
+    if (answer.contains("end")) return mounts;
+    if (message.files.size() != 2 || !answer.contains("mount") || !answer.contains("facts")) {
+      return failure(StatusCode::kCorruption, "the keeper of mounts sent half a mount");
+    }
+    mounts.push_back({.directory = answer.value("mount", ""),
+                      .facts = answer.value("facts", ""),
+                      .device = std::move(message.files[0]),
+                      .opens = std::move(message.files[1])});
+  }
+}
+
+Status FuseKeeper::keep(const std::string& directory, const std::string& facts, int device,
+                        int opens) {
+  MutexLock lock(mutex_);
+  return ask(connection_.descriptor(), {{"do", "keep"}, {"mount", directory}, {"facts", facts}},
+             {device, opens});
+}
+
+Status FuseKeeper::let_go(const std::string& directory) {
+  MutexLock lock(mutex_);
+  return ask(connection_.descriptor(), {{"do", "let_go"}, {"mount", directory}}, {});
+}
+
+Status FuseKeeper::leave() {
+  MutexLock lock(mutex_);
+  return ask(connection_.descriptor(), {{"do", "leave"}}, {});
+}
+
+}  // namespace millrace

@@ -1,0 +1,108 @@
+#include "frontends/fuse/fuse_mount.h"
+
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <fstream>
+
+#include <fmt/format.h>
+
+#include "frontends/fuse/fusermount.h"
+#include "platform/file_error.h"
+
+namespace millrace {
+namespace {
+
+constexpr int kReadAheadKib = 1024;
+
+Status no_device(int error) {
+  if (error == ENOENT || error == ENXIO || error == ENODEV) {
+    return {StatusCode::kNotFound,
+            "this machine has no /dev/fuse: load the kernel module (modprobe fuse), or give the "
+            "container the device (docker run --device /dev/fuse)"};
+  }
+  return file_error(error, "open", "/dev/fuse");
+}
+
+Status check_directory(const std::string& directory) {
+  struct stat found{};
+  if (::stat(directory.c_str(), &found) != 0) {
+    if (errno == ENOTCONN) {
+      return {StatusCode::kConflict,
+              fmt::format("'{0}' has a mount that nobody serves any more: run umount -l '{0}'",
+                          directory)};
+    }
+    return file_error(errno, "mount on", directory);
+  }
+  if (!S_ISDIR(found.st_mode)) {
+    return {StatusCode::kInvalidArgument, fmt::format("'{}' is not a directory", directory)};
+  }
+  return {};
+}
+
+Result<File> mount_as_root(const FuseMountRequest& request) {
+  const int descriptor = ::open("/dev/fuse", O_RDWR | O_CLOEXEC);
+  if (descriptor < 0) return failure(no_device(errno));
+  File device = File::adopt(descriptor, "/dev/fuse");
+  const std::string options =
+      fmt::format("fd={},rootmode=40000,user_id={},group_id={},default_permissions,allow_other",
+                  descriptor, ::geteuid(), ::getegid());
+  if (::mount(request.source.c_str(), request.directory.c_str(), "fuse.millrace",
+              MS_RDONLY | MS_NOSUID | MS_NODEV, options.c_str()) != 0) {
+    if (errno == EPERM) {
+      return failure(StatusCode::kPermissionDenied,
+                     fmt::format("the kernel does not let us mount on '{}': a container needs "
+                                 "CAP_SYS_ADMIN (docker run --cap-add SYS_ADMIN)",
+                                 request.directory));
+    }
+    return failure(file_error(errno, "mount on", request.directory));
+  }
+  return device;
+}
+
+}  // namespace
+
+Result<File> mount_fuse(const FuseMountRequest& request) {
+  MR_RETURN_IF_ERROR(check_directory(request.directory));
+  if (::geteuid() == 0) return mount_as_root(request);
+  if (::access("/dev/fuse", R_OK | W_OK) != 0) return failure(no_device(errno));
+  return fusermount(request.directory,
+                    fmt::format("ro,nosuid,nodev,default_permissions,fsname={},"
+                                "subtype=millrace{}",
+                                request.source, request.allow_other ? ",allow_other" : ""));
+}
+
+Status unmount_fuse(const std::string& directory, bool lazy) {
+  if (::geteuid() != 0) return fusermount_unmount(directory, lazy);
+  if (::umount2(directory.c_str(), UMOUNT_NOFOLLOW | (lazy ? MNT_DETACH : 0)) == 0) return {};
+  switch (errno) {
+    case EBUSY:
+      return {StatusCode::kConflict,
+              fmt::format("'{0}' is in use: end what uses it (fuser -vm '{0}'), or take it out of "
+                          "sight with --lazy",
+                          directory)};
+    case EINVAL:
+    case ENOENT:
+      return {StatusCode::kNotFound, fmt::format("nothing is mounted on '{}'", directory)};
+    default:
+      return file_error(errno, "unmount", directory);
+  }
+}
+
+void raise_readahead(const std::string& directory) {
+  // Not stat(2): that would ask the file system, which nobody may serve yet.
+  struct statx found{};
+  if (::statx(AT_FDCWD, directory.c_str(), AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_INO,
+              &found) != 0) {
+    return;
+  }
+  std::ofstream file(
+      fmt::format("/sys/class/bdi/{}:{}/read_ahead_kb", found.stx_dev_major, found.stx_dev_minor));
+  file << kReadAheadKib << '\n';
+}
+
+}  // namespace millrace

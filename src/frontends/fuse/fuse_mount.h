@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+
+#include "base/status.h"
+#include "platform/file.h"
+
+namespace millrace {
+
+struct FuseMountRequest {
+  std::string source;     // As `mount` lists it: "millrace:imagenet@v2".
+  std::string directory;  // Absolute.
+  // Other users may look, as far as modes let them. Root's mounts always do it.
+  bool allow_other = false;
+};
+
+// Mounts, and returns the device to serve it by. As root by the kernel's own call, else by
+// fusermount3. Nothing is answered until the device is served.
+//
+// kNotFound when the directory or /dev/fuse is missing, kPermissionDenied when we may not,
+// kConflict when the directory is a mount of ours already; each message says what to do.
+Result<File> mount_fuse(const FuseMountRequest& request);
+
+// kConflict while somebody uses it, kNotFound when nothing is mounted there. `lazy` takes it out of
+// sight at once, and ends it when its last user is gone.
+Status unmount_fuse(const std::string& directory, bool lazy);
+
+// Lets the kernel read ahead as far as a request may be long. Only root may; otherwise reads come
+// in pieces of 128 KiB, which costs some speed and nothing else.
+void raise_readahead(const std::string& directory);
+
+}  // namespace millrace

@@ -1,0 +1,199 @@
+#include "frontends/fuse/fuse_mounts.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/log.h"
+#include "cache/unit.h"
+#include "frontends/fuse/fuse_mount.h"
+#include "frontends/fuse/mount_facts.h"
+
+namespace millrace {
+
+FuseMounts::FuseMounts(Parts parts) : parts_(std::move(parts)) {}
+
+FuseMounts::~FuseMounts() { stop(parts_.clock.now()); }
+
+Result<FuseView> FuseMounts::view(const RequestContext& context, const FuseMountPlan& plan) {
+  MR_ASSIGN_OR_RETURN(const NodeAttributes root, parts_.files.resolve(context, plan.path));
+  if (root.kind != NodeKind::kDirectory) {
+    return failure(
+        StatusCode::kInvalidArgument,
+        fmt::format("'{}' is not a directory; only directories can be mounted", plan.path));
+  }
+  FuseView view{.root = root.number,
+                .is_immutable = place_of(root.number) == NodePlace::kVersion,
+                .uid = ::geteuid(),
+                .gid = ::getegid()};
+  if (plan.opening) {
+    view.opening = *plan.opening;
+  } else if (view.is_immutable) {
+    MR_ASSIGN_OR_RETURN(const TreeUsage usage, parts_.files.usage(context, root.number));
+    // Objects up to that size are never files of their own on the cache disk.
+    const bool is_small =
+        usage.bytes / std::max<std::uint64_t>(usage.nodes, 1) <= kSmallObjectBytesMax;
+    if (is_small) view.opening = FuseOpening::kStateless;
+  }
+  return view;
+}
+
+std::unique_ptr<FuseSession> FuseMounts::session(File device, OpenTable opens,
+                                                 const FuseView& view) {
+  return std::make_unique<FuseSession>(FuseDevice(std::move(device)), std::move(opens), view,
+                                       FuseParts{.tree = parts_.files,
+                                                 .clock = parts_.clock,
+                                                 .work = parts_.work,
+                                                 .metrics = parts_.metrics,
+                                                 .callers = callers_,
+                                                 .timeout = parts_.timeout});
+}
+
+Status FuseMounts::keep(const FuseMountPlan& plan, const FuseView& view, int device, int opens) {
+  if (!keeper_) {
+    MR_ASSIGN_OR_RETURN(FuseKeeper started,
+                        FuseKeeper::start(parts_.keeper_socket, parts_.restart));
+    keeper_.emplace(std::move(started));
+  }
+  return keeper_->keep(
+      plan.directory,
+      mount_facts_text({.path = plan.path, .allow_other = plan.allow_other, .view = view}), device,
+      opens);
+}
+
+Result<FuseMountInfo> FuseMounts::mount(const RequestContext& context, const FuseMountPlan& plan) {
+  MR_ASSIGN_OR_RETURN(const FuseView view, this->view(context, plan));
+  MR_ASSIGN_OR_RETURN(OpenTable opens, OpenTable::create());
+  MutexLock lock(mutex_);
+  drop_ended();
+  if (mounts_.contains(plan.directory)) {
+    return failure(StatusCode::kConflict,
+                   fmt::format("'{}' shows {} already; unmount it first", plan.directory,
+                               mounts_.at(plan.directory).plan.path));
+  }
+  MR_ASSIGN_OR_RETURN(File device, mount_fuse({.source = "millrace:" + plan.path,
+                                               .directory = plan.directory,
+                                               .allow_other = plan.allow_other}));
+  // Before the first request: nobody may wait for an answer that dies with us.
+  if (const Status kept = keep(plan, view, device.descriptor(), opens.descriptor()); !kept.ok()) {
+    static_cast<void>(unmount_fuse(plan.directory, true));
+    return failure(kept);
+  }
+  Mount made{plan, session(std::move(device), std::move(opens), view)};
+  made.session->start();
+  raise_readahead(plan.directory);
+  const auto [place, is_new] = mounts_.insert_or_assign(plan.directory, std::move(made));
+  log_info("mounted", {{"path", plan.path}, {"directory", plan.directory}});
+  return info(place->second);
+}
+
+Status FuseMounts::take_over() {
+  MutexLock lock(mutex_);
+  Result<FuseKeeper> found = FuseKeeper::connect(parts_.keeper_socket);
+  if (!found) return found.error() == StatusCode::kNotFound ? Status() : found.error();
+  keeper_.emplace(*std::move(found));
+  MR_ASSIGN_OR_RETURN(std::vector<KeptMount> kept, keeper_->kept());
+  for (KeptMount& mount : kept) {
+    const std::string directory = mount.directory;
+    const Status resumed = resume(std::move(mount));
+    if (resumed.ok()) continue;
+    log_error("a mount cannot be served any more",
+              {{"directory", directory}, {"error", resumed.to_string()}});
+    static_cast<void>(unmount_fuse(directory, true));
+    let_go(directory);
+  }
+  return {};
+}
+
+Status FuseMounts::resume(KeptMount kept) {
+  MR_ASSIGN_OR_RETURN(const MountFacts facts, parse_mount_facts(kept.facts));
+  MR_ASSIGN_OR_RETURN(OpenTable opens, OpenTable::adopt(std::move(kept.opens)));
+  Mount mount{{.path = facts.path,
+               .directory = kept.directory,
+               .opening = facts.view.opening,
+               .allow_other = facts.allow_other},
+              session(std::move(kept.device), std::move(opens), facts.view)};
+  MR_RETURN_IF_ERROR(mount.session->take_over());
+  log_info("took a mount over", {{"path", facts.path}, {"directory", kept.directory}});
+  mounts_.insert_or_assign(kept.directory, std::move(mount));
+  return {};
+}
+
+Status FuseMounts::unmount(const std::string& directory, bool lazy) {
+  MutexLock lock(mutex_);
+  const auto found = mounts_.find(directory);
+  if (found == mounts_.end()) {
+    return {StatusCode::kNotFound, fmt::format("nothing of ours is mounted on '{}'", directory)};
+  }
+  if (!found->second.session->is_over()) MR_RETURN_IF_ERROR(unmount_fuse(directory, lazy));
+  if (lazy) detached_.push_back(std::move(found->second.session));
+  mounts_.erase(found);
+  let_go(directory);
+  return {};
+}
+
+void FuseMounts::drop_ended() {
+  std::erase_if(detached_, [](const auto& session) { return session->is_over(); });
+  for (auto mount = mounts_.begin(); mount != mounts_.end();) {
+    if (!mount->second.session->is_over()) {
+      ++mount;
+      continue;
+    }
+    const std::string directory = mount->first;
+    mount = mounts_.erase(mount);
+    let_go(directory);
+  }
+}
+
+void FuseMounts::let_go(const std::string& directory) {
+  if (!keeper_) return;
+  const Status status = keeper_->let_go(directory);
+  if (!status.ok()) {
+    log_warn("the keeper of mounts does not answer; the next mount starts another",
+             {{"error", status.message()}});
+    keeper_.reset();
+  }
+}
+
+FuseMountInfo FuseMounts::info(const Mount& mount) {
+  FuseConnection& connection = mount.session->connection();
+  return {.path = mount.plan.path,
+          .directory = mount.plan.directory,
+          .opening = connection.view.opening,
+          .is_immutable = connection.view.is_immutable,
+          .passthrough_opens = connection.files.passthrough_opens(),
+          .passthrough_files = connection.files.backings()};
+}
+
+std::vector<FuseMountInfo> FuseMounts::list() {
+  MutexLock lock(mutex_);
+  drop_ended();
+  std::vector<FuseMountInfo> all;
+  for (const auto& [directory, mount] : mounts_)
+    all.push_back(info(mount));
+  return all;
+}
+
+void FuseMounts::stop(TimePoint deadline) {
+  MutexLock lock(mutex_);
+  if (keeper_) static_cast<void>(keeper_->leave());
+  for (auto& [directory, mount] : mounts_) {
+    if (mount.session->is_over()) continue;
+    if (unmount_fuse(directory, false).ok()) continue;
+    log_warn("a mount is in use and goes anyway", {{"directory", directory}});
+    static_cast<void>(unmount_fuse(directory, true));
+  }
+  for (auto& [directory, mount] : mounts_)
+    mount.session->stop(deadline);
+  for (const auto& session : detached_)
+    session->stop(deadline);
+  for (const auto& [directory, mount] : mounts_)
+    let_go(directory);
+  mounts_.clear();
+  detached_.clear();
+  keeper_.reset();
+}
+
+}  // namespace millrace

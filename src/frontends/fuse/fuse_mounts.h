@@ -1,0 +1,92 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/mutex.h"
+#include "frontends/fuse/fuse_keeper.h"
+#include "frontends/fuse/fuse_session.h"
+#include "vfs/file_system.h"
+
+namespace millrace {
+
+// What somebody wants mounted.
+struct FuseMountPlan {
+  std::string path;       // In the tree: "/datasets/imagenet/v2"; "/" is all of it.
+  std::string directory;  // Where.
+  // Nothing: by what is mounted. Versions of small files are opened without asking us.
+  std::optional<FuseOpening> opening;
+  bool allow_other = false;
+};
+
+struct FuseMountInfo {
+  std::string path;
+  std::string directory;
+  FuseOpening opening = FuseOpening::kPassthrough;
+  bool is_immutable = false;
+  std::uint64_t passthrough_opens = 0;  // Since this process serves it.
+  std::size_t passthrough_files = 0;    // Now.
+};
+
+// The mounts of a daemon, from their making to their end, over its own end too: a keeper holds them
+// while there is none.
+//
+// Lifecycle: take_over() once, before all else; stop() unmounts all. Safe from any thread.
+class FuseMounts {
+ public:
+  struct Parts {
+    FileSystem& files;
+    const Clock& clock;
+    Executor& work;
+    Metrics& metrics;
+    Duration timeout{};  // Of a request.
+    std::string keeper_socket;
+    // What starts a daemon as this one.
+    std::vector<std::string> restart;
+  };
+  explicit FuseMounts(Parts parts);
+  ~FuseMounts();
+
+  // Goes on with what a killed daemon has left. Mounts that cannot be served any more are logged
+  // and given up.
+  Status take_over() MR_EXCLUDES(mutex_);
+
+  // kNotFound when nothing is at the path; kConflict when something of ours is at the directory.
+  Result<FuseMountInfo> mount(const RequestContext& context, const FuseMountPlan& plan)
+      MR_EXCLUDES(mutex_);
+  // kNotFound when no mount of ours is there; kConflict while it is in use.
+  Status unmount(const std::string& directory, bool lazy) MR_EXCLUDES(mutex_);
+  std::vector<FuseMountInfo> list() MR_EXCLUDES(mutex_);
+
+  // Unmounts all; what is in use goes out of sight at once, and its readers get errors.
+  void stop(TimePoint deadline) MR_EXCLUDES(mutex_);
+
+ private:
+  struct Mount {
+    FuseMountPlan plan;
+    std::unique_ptr<FuseSession> session;
+  };
+
+  Result<FuseView> view(const RequestContext& context, const FuseMountPlan& plan);
+  std::unique_ptr<FuseSession> session(File device, OpenTable opens, const FuseView& view);
+  Status keep(const FuseMountPlan& plan, const FuseView& view, int device, int opens)
+      MR_REQUIRES(mutex_);
+  Status resume(KeptMount kept) MR_REQUIRES(mutex_);
+  // Drops what was unmounted by others.
+  void drop_ended() MR_REQUIRES(mutex_);
+  void let_go(const std::string& directory) MR_REQUIRES(mutex_);
+  static FuseMountInfo info(const Mount& mount);
+
+  const Parts parts_;
+  FuseCallers callers_;
+  Mutex mutex_;
+  std::optional<FuseKeeper> keeper_ MR_GUARDED_BY(mutex_);
+  std::map<std::string, Mount> mounts_ MR_GUARDED_BY(mutex_);  // By directory.
+  // Out of sight, and served until the last reader is gone. They do not outlive this process.
+  std::vector<std::unique_ptr<FuseSession>> detached_ MR_GUARDED_BY(mutex_);
+};
+
+}  // namespace millrace

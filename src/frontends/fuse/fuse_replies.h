@@ -1,0 +1,41 @@
+#pragma once
+
+#include <utility>
+
+#include "base/executor.h"
+
+namespace millrace {
+
+// Where answers to reads are written. What is at hand is answered at once, on the thread that took
+// the request: for a warm read the way to another thread costs more than the read. What comes later
+// is answered on `work`, since copying it to the kernel would hold up the network's threads.
+class FuseReplies final : public Executor {
+ public:
+  explicit FuseReplies(Executor& work) : work_(work) {}
+
+  // Marks the calling thread as one that takes requests.
+  class TakesRequests {
+   public:
+    TakesRequests() { here_ = true; }
+    ~TakesRequests() { here_ = false; }
+    TakesRequests(const TakesRequests&) = delete;
+    TakesRequests& operator=(const TakesRequests&) = delete;
+  };
+
+  Status submit(Task task) override {
+    if (!here_) return work_.submit(std::move(task));
+    task();
+    return {};
+  }
+  void resume(Task task) override {
+    if (!here_) return work_.resume(std::move(task));
+    task();
+  }
+  std::string_view name() const override { return "fuse replies"; }
+
+ private:
+  static inline thread_local bool here_ = false;
+  Executor& work_;
+};
+
+}  // namespace millrace

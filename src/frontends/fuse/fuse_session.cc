@@ -1,0 +1,145 @@
+#include "frontends/fuse/fuse_session.h"
+
+#include <pthread.h>
+
+#include <cerrno>
+#include <csignal>
+#include <utility>
+
+#include "base/log.h"
+#include "frontends/fuse/fuse_init.h"
+#include "frontends/fuse/fuse_operations.h"
+
+namespace millrace {
+namespace {
+
+// Ends a read of the device that waits. Nobody else uses it, and it does nothing.
+constexpr int kWakeSignal = SIGURG;
+
+void handle_wake_signal() {
+  struct sigaction action{};
+  action.sa_handler = [](int) {};
+  ::sigaction(kWakeSignal, &action, nullptr);  // Without SA_RESTART: the read must end.
+}
+
+constexpr Duration kWakePause = std::chrono::milliseconds(2);
+
+}  // namespace
+
+FuseSession::FuseSession(FuseDevice device, OpenTable table, const FuseView& view,
+                         const FuseParts& parts)
+    : connection_(std::move(device), std::move(table), view, parts) {}
+
+FuseSession::~FuseSession() { stop(connection_.parts.clock.now()); }
+
+void FuseSession::start() {
+  handle_wake_signal();
+  add_thread();
+}
+
+Status FuseSession::take_over() {
+  connection_.files.resume();
+  MR_RETURN_IF_ERROR(connection_.device.resend());
+  start();
+  // It may read gigabytes, and nobody waits for it.
+  holding_ = std::thread([this] { connection_.files.hold_again(hold_context_); });
+  return {};
+}
+
+void FuseSession::stop(TimePoint deadline) {
+  stopping_ = true;
+  std::vector<std::thread> threads;
+  {
+    MutexLock lock(mutex_);
+    threads.swap(threads_);
+  }
+  while (running_ != 0 || !connection_.calls.empty()) {
+    // A thread may be just about to read: the signal is sent until all are gone.
+    for (std::thread& thread : threads)
+      ::pthread_kill(thread.native_handle(), kWakeSignal);
+    if (connection_.parts.clock.now() >= deadline) connection_.calls.interrupt_all();
+    std::this_thread::sleep_for(kWakePause);
+  }
+  for (std::thread& thread : threads)
+    thread.join();
+  hold_context_.cancellation().request();
+  if (holding_.joinable()) holding_.join();
+}
+
+void FuseSession::add_thread() {
+  MutexLock lock(mutex_);
+  if (stopping_ || running_ >= kThreadsMax) return;
+  ++running_;
+  ++idle_;
+  threads_.emplace_back([this] { serve(); });
+}
+
+void FuseSession::serve() {
+  const FuseReplies::TakesRequests marked;
+  alignas(8) std::array<std::byte, FuseDevice::kRequestBytesMax> buffer;
+  while (!stopping_) {
+    std::size_t length = 0;
+    const FuseDevice::Received received = connection_.device.receive(buffer, length);
+    if (received == FuseDevice::Received::kNothing) continue;
+    if (received == FuseDevice::Received::kUnmounted) {
+      over_ = true;
+      break;
+    }
+    if (--idle_ == 0) add_thread();
+    dispatch(ByteView(buffer).first(length));
+    ++idle_;
+  }
+  --idle_;
+  --running_;
+}
+
+void FuseSession::dispatch(ByteView bytes) {
+  const Result<FuseRequest> request = FuseRequest::parse(bytes);
+  if (!request) {
+    log_error("a request of the kernel makes no sense", {{"error", request.error().message()}});
+    return;
+  }
+  const fuse_in_header& header = request->header();
+  Metrics& metrics = connection_.parts.metrics;
+  const auto count = [&metrics](FuseMetricOperation operation) {
+    metrics.counter(MetricId::kFuseRequests, {static_cast<std::size_t>(operation)}).add();
+  };
+  switch (header.opcode) {
+    case FUSE_FORGET:
+    case FUSE_BATCH_FORGET:
+      // Numbers say by themselves what they are, so there is nothing to forget; no answer either.
+      count(FuseMetricOperation::kForget);
+      return;
+    case FUSE_INIT:
+      return initialise(*request);
+    case FUSE_INTERRUPT:
+      return interrupt(*request);
+    case FUSE_DESTROY:
+      return connection_.device.answer(header.unique);
+    default:
+      break;
+  }
+  const FuseHandler handler = fuse_handler(header.opcode);
+  count(handler.counted);
+  if (handler.operation == nullptr) return connection_.device.fail(header.unique, ENOSYS);
+  handler.operation(FuseCall(connection_, header), *request);
+}
+
+void FuseSession::initialise(const FuseRequest& request) {
+  const Result<fuse_kernel::InitOut> out = fuse_init_answer(request, connection_.view);
+  if (!out) {
+    log_error("the kernel's FUSE cannot be used", {{"error", out.error().message()}});
+    return connection_.device.fail(request.header().unique, EPROTO);
+  }
+  connection_.device.answer(request.header().unique, std::as_bytes(std::span(&*out, 1)));
+}
+
+void FuseSession::interrupt(const FuseRequest& request) {
+  const Result<fuse_interrupt_in> in = request.body<fuse_interrupt_in>();
+  // EAGAIN: it is just being taken, or was just answered; the kernel asks again in the first case.
+  if (!in || !connection_.calls.interrupt(in->unique)) {
+    connection_.device.fail(request.header().unique, EAGAIN);
+  }
+}
+
+}  // namespace millrace

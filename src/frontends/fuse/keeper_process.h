@@ -1,0 +1,71 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "frontends/fuse/fuse_keeper.h"
+#include "platform/file.h"
+
+namespace millrace {
+
+// Where a keeper finds its listening socket.
+inline constexpr int kKeeperListener = 3;
+
+struct KeeperOptions {
+  std::string socket;                // To take away at the end.
+  std::vector<std::string> command;  // Starts a daemon. Empty: somebody else does.
+  // Readers of a mount that nobody serves cannot even be killed. After this long the mounts are
+  // given up: reads fail then.
+  Duration alone_max = std::chrono::seconds(60);
+};
+
+// The keeper itself: the whole life of its process, on one thread. It reads nothing from the
+// devices and knows nothing of file systems; the less it does, the less it dies.
+//
+//   served   a daemon is connected. Its end without "leave" makes the keeper start another.
+//   alone    nobody is connected, and mounts are kept. A daemon that does not connect in time is
+//            started again, with growing pauses, until alone_max.
+//   over     nobody is connected, and nothing is kept: the process ends.
+class KeeperProcess {
+ public:
+  KeeperProcess(File listener, KeeperOptions options);
+
+  // Returns when there is nothing left to do.
+  void run();
+
+ private:
+  static constexpr Duration kFirstPause = std::chrono::milliseconds(500);
+  static constexpr Duration kPauseMax = std::chrono::seconds(10);
+
+  struct Mount {
+    std::string facts;
+    File device;
+    File opens;
+  };
+
+  bool is_over() const { return !daemon_.is_open() && mounts_.empty(); }
+  int wait_ms() const;
+  void accept_daemon();
+  void serve_daemon();
+  std::string answer(const std::string& question, std::vector<File> files);
+  void list();
+  void lose_daemon();
+  void restart();
+  void reap();
+  void give_up();
+
+  const File listener_;
+  const KeeperOptions options_;
+  File daemon_;
+  bool is_leaving_ = false;
+  std::map<std::string, Mount> mounts_;
+  pid_t child_ = 0;
+  TimePoint alone_since_{};
+  TimePoint next_start_ = TimePoint::max();
+  Duration pause_ = kFirstPause;
+};
+
+}  // namespace millrace

@@ -1,0 +1,129 @@
+#include "frontends/fuse/fuse_request.h"
+
+#include <cerrno>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "frontends/fuse/fuse_callers.h"
+#include "frontends/fuse/fuse_errno.h"
+#include "frontends/fuse/fuse_init.h"
+#include "frontends/fuse/mount_facts.h"
+
+namespace millrace {
+namespace {
+
+std::string request_bytes(std::uint32_t opcode, std::string_view body) {
+  fuse_in_header header{};
+  header.opcode = opcode;
+  header.len = static_cast<std::uint32_t>(sizeof(header) + body.size());
+  std::string bytes(reinterpret_cast<const char*>(&header), sizeof(header));
+  return bytes.append(body);
+}
+
+ByteView view_of(const std::string& bytes) { return std::as_bytes(std::span(bytes)); }
+
+TEST(FuseRequest, NamesEndBeforeTheRequestDoes) {
+  const std::string good = request_bytes(FUSE_LOOKUP, std::string_view("name\0", 5));
+  EXPECT_EQ(FuseRequest::parse(view_of(good)).value().name().value(), "name");
+  const std::string endless = request_bytes(FUSE_LOOKUP, "name");
+  EXPECT_EQ(FuseRequest::parse(view_of(endless)).value().name().error(), StatusCode::kCorruption);
+  EXPECT_EQ(FuseRequest::parse(view_of(good)).value().name(6).error(), StatusCode::kCorruption);
+}
+
+TEST(FuseRequest, WhatIsTooShortIsRefused) {
+  const std::string good = request_bytes(FUSE_READ, std::string(sizeof(fuse_read_in), '\0'));
+  EXPECT_TRUE(FuseRequest::parse(view_of(good)).value().body<fuse_read_in>());
+  for (std::size_t length = 0; length < good.size(); ++length)
+    EXPECT_FALSE(FuseRequest::parse(view_of(good).first(length))) << length;
+  const std::string cut = request_bytes(FUSE_READ, std::string(sizeof(fuse_read_in) - 1, '\0'));
+  EXPECT_EQ(FuseRequest::parse(view_of(cut)).value().body<fuse_read_in>().error(),
+            StatusCode::kCorruption);
+}
+
+std::string init_bytes(std::uint32_t minor, std::uint64_t features) {
+  fuse_init_in in{};
+  in.major = FUSE_KERNEL_VERSION;
+  in.minor = minor;
+  in.flags = static_cast<std::uint32_t>(features);
+  in.flags2 = static_cast<std::uint32_t>(features >> 32);
+  return request_bytes(FUSE_INIT, {reinterpret_cast<const char*>(&in), sizeof(in)});
+}
+
+TEST(FuseInit, TakesOnlyWhatTheKernelOffers) {
+  const std::string old = init_bytes(31, FUSE_ASYNC_READ | FUSE_MAX_PAGES);
+  const auto answer = fuse_init_answer(FuseRequest::parse(view_of(old)).value(), {});
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->minor, 31U);
+  EXPECT_EQ(answer->flags, FUSE_ASYNC_READ | FUSE_MAX_PAGES);
+  EXPECT_EQ(answer->flags2, 0U);
+  EXPECT_EQ(answer->max_stack_depth, 0U);
+}
+
+TEST(FuseInit, FilesAreHandedOverOnlyWhereOpensAreTold) {
+  const std::string all = init_bytes(45, ~std::uint64_t{0});
+  const FuseRequest request = FuseRequest::parse(view_of(all)).value();
+  const auto passthrough = fuse_init_answer(request, {.opening = FuseOpening::kPassthrough});
+  EXPECT_EQ(passthrough->max_stack_depth, 1U);
+  EXPECT_EQ(passthrough->flags & FUSE_WRITEBACK_CACHE, 0U);
+  const auto stateless = fuse_init_answer(request, {.opening = FuseOpening::kStateless});
+  EXPECT_EQ(stateless->max_stack_depth, 0U);
+  EXPECT_EQ(stateless->flags2 & (fuse_kernel::kPassthrough >> 32), 0U);
+}
+
+TEST(FuseInit, RefusesAKernelThatIsTooOld) {
+  const std::string old = init_bytes(27, 0);
+  const auto answer = fuse_init_answer(FuseRequest::parse(view_of(old)).value(), {});
+  EXPECT_EQ(answer.error(), StatusCode::kUnsupported);
+}
+
+TEST(FuseErrno, TheSameFailureHasANumberForEachAttempt) {
+  const auto number = [](StatusCode code, FuseAttempt attempt, NodePlace place) {
+    return fuse_errno(Status(code, "because"), attempt, place);
+  };
+  EXPECT_EQ(number(StatusCode::kNotFound, FuseAttempt::kName, NodePlace::kVersion), ENOENT);
+  EXPECT_EQ(number(StatusCode::kNotFound, FuseAttempt::kNode, NodePlace::kVersion), ESTALE);
+  EXPECT_EQ(number(StatusCode::kPreconditionFailed, FuseAttempt::kData, NodePlace::kVersion), EIO);
+  EXPECT_EQ(number(StatusCode::kPreconditionFailed, FuseAttempt::kData, NodePlace::kBuckets),
+            ESTALE);
+  EXPECT_EQ(number(StatusCode::kCancelled, FuseAttempt::kData, NodePlace::kVersion), EINTR);
+  EXPECT_EQ(number(StatusCode::kUnavailable, FuseAttempt::kName, NodePlace::kDatasets), EIO);
+  EXPECT_EQ(number(StatusCode::kPermissionDenied, FuseAttempt::kNode, NodePlace::kBuckets), EACCES);
+}
+
+TEST(FuseCallers, ARunIsNamedByTheEnvironmentElseByTheJobsControlGroup) {
+  const std::string with_run("A=1\0MILLRACE_RUN=exp42\0B=2\0", 27);
+  EXPECT_EQ(run_of_process(with_run, "0::/slurm/job_7\n"), "exp42");
+  EXPECT_EQ(run_of_process("A=1", "1:cpu:/x\n0::/slurm/job_7\n"), "cgroup:/slurm/job_7");
+  EXPECT_EQ(run_of_process("", "0::/user.slice/user-0.slice\n"), "");
+  EXPECT_EQ(run_of_process("", "0::/\n"), "");
+  EXPECT_EQ(run_of_process("", ""), "");
+}
+
+TEST(MountFacts, ComeBackAsTheyWere) {
+  const MountFacts facts{.path = "/datasets/a/v1",
+                         .allow_other = true,
+                         .view = {.root = NodeNumber(77),
+                                  .is_immutable = true,
+                                  .opening = FuseOpening::kStateless,
+                                  .uid = 5,
+                                  .gid = 6}};
+  const MountFacts back = parse_mount_facts(mount_facts_text(facts)).value();
+  EXPECT_EQ(back.path, facts.path);
+  EXPECT_TRUE(back.allow_other);
+  EXPECT_EQ(back.view.root, facts.view.root);
+  EXPECT_TRUE(back.view.is_immutable);
+  EXPECT_EQ(back.view.opening, FuseOpening::kStateless);
+  EXPECT_EQ(back.view.uid, 5U);
+  EXPECT_EQ(back.view.gid, 6U);
+}
+
+TEST(MountFacts, OthersAreRefused) {
+  EXPECT_EQ(parse_mount_facts("nonsense").error(), StatusCode::kCorruption);
+  EXPECT_EQ(parse_mount_facts("{}").error(), StatusCode::kCorruption);
+  EXPECT_EQ(parse_mount_facts(R"({"version":2})").error(), StatusCode::kUnsupported);
+  EXPECT_EQ(parse_mount_facts(R"({"version":1,"path":"/"})").error(), StatusCode::kCorruption);
+}
+
+}  // namespace
+}  // namespace millrace

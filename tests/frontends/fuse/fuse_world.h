@@ -1,0 +1,158 @@
+#pragma once
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "cache/disk_block_cache.h"
+#include "frontends/fuse/fuse_mount.h"
+#include "frontends/fuse/fuse_session.h"
+#include "platform/posix_disk.h"
+#include "tests/dataset/publish_world.h"
+#include "vfs/file_system.h"
+
+namespace millrace {
+
+// Published versions, a gateway's tree over them with its cache on a real disk, and a real mount of
+// a part of it. The service can be ended without ending the mount, as a kill does.
+class FuseWorld : public PublishWorld {
+ public:
+  FuseWorld() { open_gateway(); }
+  ~FuseWorld() { unmount(); }
+
+  FileSystem& files() { return gateway_->files; }
+  Metrics& metrics() { return gateway_->metrics; }
+  FuseConnection& connection() { return session_->connection(); }
+  std::string mounted(std::string_view path = "") const {
+    return path.empty() ? target_.root() : target_.path(path);
+  }
+  std::uint64_t requests(FuseMetricOperation operation) {
+    return metrics()
+        .counter(MetricId::kFuseRequests, {static_cast<std::size_t>(operation)})
+        .value();
+  }
+
+  // A part of the tree: "datasets/a/v1".
+  void mount(std::string_view path, FuseOpening opening) {
+    const NodeAttributes root = files().resolve(context, path).value();
+    view_ = {.root = root.number,
+             .is_immutable = place_of(root.number) == NodePlace::kVersion,
+             .opening = opening,
+             .uid = ::geteuid(),
+             .gid = ::getegid()};
+    Result<File> device = mount_fuse({.source = "millrace:test", .directory = target_.root()});
+    ASSERT_TRUE(device) << device.error().to_string();
+    OpenTable opens = OpenTable::create().value();
+    kept_device_ = File::adopt(::dup(device->descriptor()), "kept device");
+    kept_opens_ = File::adopt(::dup(opens.descriptor()), "kept opens");
+    make_session(*std::move(device), std::move(opens));
+    session_->start();
+    raise_readahead(target_.root());
+  }
+  // What a killed daemon leaves: the mount, and what the keeper holds of it.
+  void end_service() { session_.reset(); }
+  // What the next daemon does with that. Its cache and its tree start anew too.
+  void take_over() {
+    open_gateway();
+    make_session(File::adopt(::dup(kept_device_.descriptor()), "device"),
+                 OpenTable::adopt(File::adopt(::dup(kept_opens_.descriptor()), "opens")).value());
+    const Status taken = session_->take_over();
+    ASSERT_TRUE(taken.ok()) << taken.to_string();
+  }
+  void unmount() {
+    if (!kept_device_.is_open()) return;
+    const Status status = unmount_fuse(target_.root(), true);
+    EXPECT_TRUE(status.ok()) << status.to_string();
+    kept_device_.close();
+    session_.reset();
+  }
+
+  // The file by one descriptor from its beginning to its end, in reads of this size.
+  static std::string read_file_by(const std::string& path, std::size_t piece, int flags = 0) {
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | flags);
+    EXPECT_GE(fd, 0) << path << ": " << std::strerror(errno);
+    if (fd < 0) return "";
+    // Aligned as O_DIRECT wants it.
+    const std::unique_ptr<void, decltype(&std::free)> memory(std::aligned_alloc(4096, piece),
+                                                             &std::free);
+    std::string whole;
+    ssize_t got = 0;
+    while ((got = ::read(fd, memory.get(), piece)) > 0)
+      whole.append(static_cast<const char*>(memory.get()), static_cast<std::size_t>(got));
+    EXPECT_EQ(got, 0) << path << ": " << std::strerror(errno);
+    ::close(fd);
+    return whole;
+  }
+
+ private:
+  struct Gateway {
+    explicit Gateway(FuseWorld& world)
+        : manifests(*world.faulty, world.state.path("opened")),
+          cache(open_cache(world, metrics, fetches)),
+          numbers(TreeNumbers::open(world.disk_, world.state.path("trees")).value()),
+          versions({.registry = world.registry,
+                    .manifests = manifests,
+                    .numbers = *numbers,
+                    .store = StoreId("memory://fuse"),
+                    .reads = {.cache = *cache, .buffers = world.buffers, .work = world.work_}}),
+          datasets(world.registry, versions, system_clock()),
+          files(datasets, versions, nullptr, {}) {}
+
+    static std::unique_ptr<DiskBlockCache> open_cache(FuseWorld& world, Metrics& metrics,
+                                                      ThreadPool& fetches) {
+      BlockCacheOptions options;
+      options.directories.push_back({.path = world.state.path("cache"), .quota_bytes = kGiB});
+      auto cache = DiskBlockCache::open({.disk = world.disk_,
+                                         .clock = system_clock(),
+                                         .disk_executor = world.work_,
+                                         .fetch_executor = fetches,
+                                         .buffers = world.buffers,
+                                         .metrics = metrics},
+                                        std::move(options));
+      EXPECT_TRUE(cache);
+      (*cache)->add_store(StoreId("memory://fuse"), world.faulty);
+      return *std::move(cache);
+    }
+
+    Metrics metrics;
+    ThreadPool fetches{{.name = "fetch", .threads = 2, .queued_tasks_max = 1024}};
+    ManifestStore manifests;
+    std::unique_ptr<DiskBlockCache> cache;
+    std::unique_ptr<TreeNumbers> numbers;
+    VersionTrees versions;
+    DatasetsTree datasets;
+    FileSystem files;
+  };
+
+  void open_gateway() {
+    gateway_.reset();
+    gateway_ = std::make_unique<Gateway>(*this);
+  }
+  void make_session(File device, OpenTable opens) {
+    session_ = std::make_unique<FuseSession>(FuseDevice(std::move(device)), std::move(opens), view_,
+                                             FuseParts{.tree = files(),
+                                                       .clock = system_clock(),
+                                                       .work = work_,
+                                                       .metrics = metrics(),
+                                                       .callers = callers_,
+                                                       .timeout = std::chrono::seconds(20)});
+  }
+
+  const ScratchTree target_;
+  PosixDisk disk_;
+  ThreadPool work_{{.name = "work", .threads = 4, .queued_tasks_max = 1024}};
+  FuseCallers callers_;
+  std::unique_ptr<Gateway> gateway_;
+  FuseView view_;
+  File kept_device_;
+  File kept_opens_;
+  std::unique_ptr<FuseSession> session_;
+};
+
+}  // namespace millrace
