@@ -1,9 +1,10 @@
 #include "dataset/entry_order.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include <fmt/format.h>
+
+#include "base/file_name.h"
 
 namespace millrace {
 
@@ -19,18 +20,6 @@ std::string_view entry_kind_name(EntryKind kind) {
   return "unknown";
 }
 
-std::optional<std::string> entry_name_fault(std::string_view name) {
-  if (name.empty()) return "it has an empty name between slashes";
-  if (name.size() > kEntryNameBytesMax) {
-    return fmt::format("a name in it has {} bytes, at most {} are possible", name.size(),
-                       kEntryNameBytesMax);
-  }
-  if (name == "." || name == "..") return fmt::format("'{}' in it is no name", name);
-  if (std::memchr(name.data(), '/', name.size()) != nullptr) return "a name in it has a slash";
-  if (std::memchr(name.data(), '\0', name.size()) != nullptr) return "it has a NUL byte";
-  return std::nullopt;
-}
-
 std::optional<std::string> entry_path_fault(std::string_view path) {
   if (path.size() > kEntryPathBytesMax) {
     return fmt::format("it has {} bytes, at most {} are possible", path.size(), kEntryPathBytesMax);
@@ -38,7 +27,7 @@ std::optional<std::string> entry_path_fault(std::string_view path) {
   if (path.empty()) return std::nullopt;
   for (std::size_t begin = 0; begin <= path.size();) {
     const std::size_t end = std::min(path.find('/', begin), path.size());
-    if (auto fault = entry_name_fault(path.substr(begin, end - begin))) return fault;
+    if (auto fault = file_name_fault(path.substr(begin, end - begin))) return fault;
     begin = end + 1;
   }
   return std::nullopt;

@@ -13,17 +13,14 @@ namespace millrace {
 enum class EntryKind : std::uint8_t { kDirectory = 0, kFile = 1, kSymlink = 2 };
 std::string_view entry_kind_name(EntryKind kind);
 
-inline constexpr std::size_t kEntryNameBytesMax = 255;
 inline constexpr std::size_t kEntryPathBytesMax = 4095;
 inline constexpr std::size_t kSymlinkTargetBytesMax = 4095;
 inline constexpr std::uint64_t kEntriesMax = UINT32_MAX;
 
 // Paths are bytes, relative to the root of the version, with '/' between names; the root is "".
 
-// Why this cannot be the name of an entry, as a part of a sentence; nothing when it can. Names are
-// bytes: any but NUL and '/', 1 to 255 of them, and neither "." nor "..".
-std::optional<std::string> entry_name_fault(std::string_view name);
-// The same for a whole path, which has at most 4095 bytes.
+// Why this cannot be the path of an entry, as a part of a sentence; nothing when it can. It has at
+// most 4095 bytes, and each name in it is one (base/file_name.h).
 std::optional<std::string> entry_path_fault(std::string_view path);
 
 // How many names a path has; 0 for the root.

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "base/file_name.h"
+
 namespace millrace {
 
 Result<std::unique_ptr<Manifest>> Manifest::open(const std::string& path) {
@@ -51,7 +53,7 @@ Result<std::string_view> Manifest::name(const ManifestEntry& entry) const {
                       pages_->view(ManifestSection::kNames, record.name_offset, record.name_bytes));
   const std::string_view name = as_text(bytes);
   if (name.empty()) return name;  // Of the root: entry() lets no other pass.
-  if (const auto fault = entry_name_fault(name)) return wrong("entry", entry.index(), *fault);
+  if (const auto fault = file_name_fault(name)) return wrong("entry", entry.index(), *fault);
   return name;
 }
 

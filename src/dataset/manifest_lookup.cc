@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/file_name.h"
 #include "base/little_endian.h"
 #include "dataset/manifest.h"
 
@@ -24,7 +25,7 @@ constexpr std::uint64_t kPreloadBytesMax = 8 * kLineBytes;
 Result<std::optional<EntryIndex>> Manifest::find(EntryIndex parent, std::string_view name) const {
   MR_ASSIGN_OR_RETURN(const ManifestEntry directory, entry(parent));
   MR_ASSIGN_OR_RETURN(const ChildRange range, children(directory));
-  if (name.empty() || name.size() > kEntryNameBytesMax) return std::nullopt;
+  if (name.empty() || name.size() > kFileNameBytesMax) return std::nullopt;
   return range.count() <= kSortedChildrenMax ? find_sorted(range, name) : find_hashed(range, name);
 }
 

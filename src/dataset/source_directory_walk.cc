@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "base/buffer.h"
+#include "base/file_name.h"
 #include "base/little_endian.h"
 #include "objectstore/file_object_store_tree.h"
 #include "platform/file.h"
@@ -120,7 +121,7 @@ Status SourceDirectoryWalk::read_names(int directory, const std::string& path, s
 Status SourceDirectoryWalk::add_name(int directory, const std::string& path, std::string_view name,
                                      std::size_t depth) {
   std::string entry_path = join_path(path, name);
-  if (entry_path.size() > kEntryPathBytesMax || name.size() > kEntryNameBytesMax) {
+  if (entry_path.size() > kEntryPathBytesMax || name.size() > kFileNameBytesMax) {
     std::string reason = entry_path_fault(entry_path).value_or("its name is too long");
     return batch_.report(std::move(entry_path), std::move(reason));
   }

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "base/file_name.h"
+
 namespace millrace {
 
 SourceListing::SourceListing(const RequestContext& context, const Clock& clock, ObjectStore& store,
@@ -62,7 +64,7 @@ Status SourceListing::add(ObjectInfo object) {
   }
   std::string directory = path.substr(0, path.size() - (path.empty() ? 0 : 1));
   // "" is the root, but "/" is a directory without a name.
-  auto reason = path == "/" ? entry_name_fault(directory) : entry_path_fault(directory);
+  auto reason = path == "/" ? file_name_fault(directory) : entry_path_fault(directory);
   if (reason) return batch_.report(std::move(path), *std::move(reason));
   return batch_.add({.path = std::move(directory),
                      .kind = EntryKind::kDirectory,

@@ -8,8 +8,8 @@
 
 #include "base/clock.h"
 #include "base/mutex.h"
+#include "base/recent.h"
 #include "dataset/registry.h"
-#include "vfs/recent.h"
 #include "vfs/tree.h"
 #include "vfs/version_trees.h"
 
