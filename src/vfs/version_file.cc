@@ -4,17 +4,14 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/log.h"
 #include "vfs/gathered_read.h"
+#include "vfs/pinned_object.h"
 
 namespace millrace {
 namespace {
-
-// What an object answers that was deleted or replaced.
-bool is_gone(const Status& status) {
-  return status.code() == StatusCode::kNotFound || status.code() == StatusCode::kPreconditionFailed;
-}
 
 // The parts that a range of the file needs, each cut to it.
 std::vector<FilePart> cut(const std::vector<FilePart>& parts, ByteRange range) {
@@ -85,13 +82,25 @@ void VersionFile::failed(const Objects& objects, const RequestContext& context, 
         return;
       }
     }
-    const Result<std::string> path = objects->manifest().path_of(self->entry_.index());
-    log_error("an object of a version was changed or deleted in the store",
-              {{"version", self->tree_->ref().text()},
-               {"path", path ? *path : "?"},
-               {"error", why.to_string()}});
-    done.complete(failure(why.with_context(self->tree_->ref().text())));
+    self->report(*objects, range, why);
+    done.complete(failure(gone(why.with_context(self->tree_->ref().text()))));
   });
+}
+
+void VersionFile::report(const VersionObjects& objects, ByteRange range, const Status& why) {
+  if (reported_.exchange(true)) return;
+  const Result<std::string> path = objects.manifest().path_of(entry_.index());
+  std::vector<std::string> keys;
+  if (const Result<std::vector<FilePart>> parts = objects.parts(entry_)) {
+    for (const FilePart& part : cut(*parts, range))
+      keys.push_back(part.object.key().value());
+  }
+  log_error("an object of a version was changed or deleted in the store",
+            {{"dataset", tree_->ref().dataset.text()},
+             {"version", tree_->ref().version.text()},
+             {"key", fmt::format("{}", fmt::join(keys, " "))},
+             {"path", path ? *path : "?"},
+             {"error", why.to_string()}});
 }
 
 Result<std::unique_ptr<CompleteObject>> VersionFile::complete(const RequestContext& context) {
@@ -111,8 +120,7 @@ Result<std::string> VersionFile::cached(const RequestContext& context) {
                         tree_->reads().cache.cached_bytes(context, part.object, part.bytes));
     bytes += there;
   }
-  if (bytes == entry_.size()) return "yes";
-  return bytes == 0 ? "no" : "part";
+  return cached_word(bytes, entry_.size());
 }
 
 }  // namespace millrace

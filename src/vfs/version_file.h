@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,9 +33,12 @@ class VersionFile final : public OpenFile, public std::enable_shared_from_this<V
   // A read has failed: once more with a newer layout, if there is one and that may be why.
   void failed(const Objects& objects, const RequestContext& context, ByteRange range,
               Completion<Slice> done, Status why, bool may_renew);
+  // Once, for all reads: who reads on in spite of the failures must not fill the log.
+  void report(const VersionObjects& objects, ByteRange range, const Status& why);
 
   const std::shared_ptr<VersionTree> tree_;
   const ManifestEntry entry_;
+  std::atomic<bool> reported_ = false;
 };
 
 }  // namespace millrace

@@ -213,14 +213,31 @@ TEST_F(FileSystemTest, AnObjectThatChangedIsAnErrorThatNamesTheVersion) {
   publish("a@v1");
   const std::vector<std::string> keys = world.keys("a/v1/");
   ASSERT_EQ(keys.size(), 1u);
-  ASSERT_TRUE(world.memory->put(world.context, ObjectKey(keys[0]), Slice::copy_of("another"), {}));
-  LogCapture log;
-  const auto read = world.read(world.at("datasets/a/v1/large.bin").number, {0, 100});
-  ASSERT_FALSE(read);
-  EXPECT_EQ(read.error().code(), StatusCode::kPreconditionFailed);
-  EXPECT_NE(read.error().message().find("a@v1"), std::string::npos) << read.error().message();
-  EXPECT_NE(log.text().find("large.bin"), std::string::npos) << log.text();
-  EXPECT_NE(log.text().find(keys[0]), std::string::npos) << log.text();
+  const NodeNumber number = world.at("datasets/a/v1/large.bin").number;
+  for (const bool deleted : {false, true}) {
+    if (deleted) {
+      ASSERT_TRUE(world.memory->remove(world.context, std::vector{ObjectKey(keys[0])}).ok());
+    } else {
+      ASSERT_TRUE(
+          world.memory->put(world.context, ObjectKey(keys[0]), Slice::copy_of("another"), {}));
+    }
+    LogCapture log;
+    const auto file = world.files().open(world.context, number).value();
+    for (int n = 0; n < 3; ++n) {
+      const auto read = world.read(*file, {0, 100});
+      ASSERT_FALSE(read);
+      EXPECT_EQ(read.error().code(), StatusCode::kPreconditionFailed);
+      EXPECT_NE(read.error().message().find("a@v1"), std::string::npos) << read.error().message();
+    }
+    const std::string text = log.text();
+    for (const std::string& part :
+         {std::string("an object of a version was changed or deleted"), std::string("dataset=a"),
+          std::string("version=v1"), "key=" + keys[0], std::string("path=large.bin")}) {
+      const std::size_t at = text.find(part);
+      ASSERT_NE(at, std::string::npos) << part << " in " << text;
+      EXPECT_EQ(text.find(part, at + 1), std::string::npos) << "once: " << text;
+    }
+  }
 }
 
 TEST_F(FileSystemTest, ReadsRegisteredObjectsWhereTheyAre) {
