@@ -14,8 +14,14 @@ constexpr std::uint64_t kBucketBit = std::uint64_t{1} << 62;
 
 NodeNumber named_node(NamedNodes kind, std::string_view path) {
   const Sha256Digest digest = sha256(as_bytes(path));
-  const std::uint64_t hash = load_little_endian<std::uint64_t>(digest.data()) & (kBucketBit - 1);
-  return NodeNumber(kNamedBit | (kind == NamedNodes::kBuckets ? kBucketBit : 0) | hash);
+  return named_node(kind, load_little_endian<std::uint64_t>(digest.data()));
+}
+
+std::uint64_t hash_of(NodeNumber named) { return named.value() & (kBucketBit - 1); }
+
+NodeNumber named_node(NamedNodes kind, std::uint64_t hash) {
+  return NodeNumber(kNamedBit | (kind == NamedNodes::kBuckets ? kBucketBit : 0) |
+                    (hash & (kBucketBit - 1)));
 }
 
 NodePlace place_of(NodeNumber number) {

@@ -30,6 +30,9 @@ inline NodeNumber version_node(TreeNumber tree, std::uint32_t entry) {
 
 enum class NamedNodes : std::uint8_t { kDatasets, kBuckets };
 NodeNumber named_node(NamedNodes kind, std::string_view path);
+// The hash in such a number, which fits the signed offsets that directories are read by; and back.
+std::uint64_t hash_of(NodeNumber named);
+NodeNumber named_node(NamedNodes kind, std::uint64_t hash);
 
 // What a number says of itself.
 enum class NodePlace : std::uint8_t { kRoot, kDatasets, kBuckets, kVersion, kNowhere };

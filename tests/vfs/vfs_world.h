@@ -11,15 +11,21 @@
 #include "metrics/metrics.h"
 #include "platform/memory_disk.h"
 #include "tests/dataset/publish_world.h"
+#include "vfs/buckets_tree.h"
 #include "vfs/file_system.h"
 
 namespace millrace {
 
 // A store with published versions, and a gateway's tree over it that can be restarted. What is kept
-// over a restart: the cache, the manifests and the numbers of trees.
+// over a restart: the cache, the manifests, the numbers of trees and the paths of nodes. Without
+// exports there is no /buckets.
 class VfsWorld : public PublishWorld {
  public:
-  explicit VfsWorld(FileSystemPolicy policy = {}) : policy_(policy) { start(); }
+  explicit VfsWorld(FileSystemPolicy policy = {}, std::vector<BucketExport> exports = {},
+                    BucketViewOptions views = {})
+      : policy_(policy), exports_(std::move(exports)), views_(views) {
+    start();
+  }
 
   void start() {
     gateway_.reset();
@@ -27,6 +33,7 @@ class VfsWorld : public PublishWorld {
   }
   FileSystem& files() { return gateway_->files; }
   DiskBlockCache& cache() { return *gateway_->cache; }
+  BucketsTree& buckets() { return gateway_->buckets; }
   Metrics& metrics() { return gateway_->metrics; }
   // The time of the tree alone, not of the store.
   ManualClock& clock() { return clock_; }
@@ -110,7 +117,10 @@ class VfsWorld : public PublishWorld {
                               .work = world.work_,
                               .other_stores = world.other_stores()}}),
           datasets(world.registry, versions, world.clock_),
-          files(datasets, versions, nullptr, world.policy_) {}
+          paths(NodePaths::open(world.disk_, "/state/nodes").value()),
+          buckets({.paths = *paths, .cache = *cache, .clock = world.clock_, .requests = requests},
+                  world.exports_, world.views_),
+          files(datasets, versions, world.exports_.empty() ? nullptr : &buckets, world.policy_) {}
 
     static std::unique_ptr<DiskBlockCache> open_cache(VfsWorld& world, Metrics& metrics,
                                                       ThreadPool& fetches) {
@@ -130,11 +140,14 @@ class VfsWorld : public PublishWorld {
 
     Metrics metrics;
     ThreadPool fetches{{.name = "fetch", .threads = 2, .queued_tasks_max = 1024}};
+    ThreadPool requests{{.name = "requests", .threads = 2, .queued_tasks_max = 1024}};
     ManifestStore manifests;
     std::unique_ptr<DiskBlockCache> cache;
     std::unique_ptr<TreeNumbers> numbers;
     VersionTrees versions;
     DatasetsTree datasets;
+    std::unique_ptr<NodePaths> paths;
+    BucketsTree buckets;
     FileSystem files;
   };
 
@@ -145,6 +158,8 @@ class VfsWorld : public PublishWorld {
   }
 
   const FileSystemPolicy policy_;
+  const std::vector<BucketExport> exports_;
+  const BucketViewOptions views_;
   ManualClock clock_;
   const std::unique_ptr<MemoryDisk> disk_owner_ = disk_with_state();
   MemoryDisk& disk_ = *disk_owner_;
