@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "app/bucket_setting.h"
 #include "app/environment.h"
 #include "base/bytes.h"
 #include "base/clock.h"
@@ -31,6 +32,8 @@ struct Settings {
   std::uint64_t memory_max_bytes = 0;
   std::uint32_t connections_max = 0;
   std::uint32_t disk_threads = 0;
+  std::vector<BucketSetting> buckets;
+  bool require_version = false;
 };
 
 // One setting, declared once: the loader, the command line, the help, the completion, `config show`

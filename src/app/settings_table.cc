@@ -117,6 +117,16 @@ Status set_disk_threads(Settings& s, const std::string& text) {
   return set_count(s.disk_threads, text, 1, 256);
 }
 
+Status set_buckets(Settings& settings, const std::string& text) {
+  MR_ASSIGN_OR_RETURN(settings.buckets, parse_bucket_settings(text));
+  return {};
+}
+
+Status set_require_version(Settings& settings, const std::string& text) {
+  settings.require_version = text == "true";  // One of the choices.
+  return {};
+}
+
 const auto kSettings = std::to_array<SettingSpec>({
     {"store",
      "MILLRACE_STORE",
@@ -222,6 +232,23 @@ const auto kSettings = std::to_array<SettingSpec>({
      "Threads that read local disks",
      {},
      set_disk_threads},
+    {"buckets",
+     "MILLRACE_BUCKETS",
+     "--buckets",
+     "NAME=URL,...",
+     "none",
+     "Stores that are shown as they are, below /buckets: "
+     "train=s3://bucket/prefix,other=file:///dir",
+     {},
+     set_buckets},
+    {"require_version",
+     "MILLRACE_REQUIRE_VERSION",
+     "--require-version",
+     "BOOL",
+     "false",
+     "Serve registered versions only: /buckets is not there, and other paths are refused",
+     {"true", "false"},
+     set_require_version},
 });
 
 }  // namespace

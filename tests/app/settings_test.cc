@@ -110,6 +110,23 @@ TEST_F(SettingsTest, MistakesAreNamedWithTheirPlace) {
   EXPECT_THAT(refusal(), AllOf(HasSubstr("--store"), HasSubstr("'s4'")));
 }
 
+TEST_F(SettingsTest, BucketsAndTheirPolicyFromAnySource) {
+  EXPECT_TRUE(load()->settings.buckets.empty());
+  EXPECT_FALSE(load()->settings.require_version);
+  const std::string file =
+      write_config("buckets: train=s3://bucket/p,other=file:///x\nrequire_version: true\n");
+  ASSERT_EQ(load()->settings.buckets.size(), 2u);
+  EXPECT_EQ(load()->settings.buckets[1].name, "other");
+  EXPECT_TRUE(load()->settings.require_version);
+  variables_["MILLRACE_BUCKETS"] = "none";
+  EXPECT_TRUE(load()->settings.buckets.empty());
+  flags_.values.emplace_back("buckets", "a=file:///x,a=file:///y");
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("--buckets"), HasSubstr("given twice")));
+  flags_.values.clear();
+  write_config("require_version: yes\n");
+  EXPECT_THAT(refusal(), AllOf(HasSubstr(file + ":1: require_version"), HasSubstr("true, false")));
+}
+
 TEST_F(SettingsTest, AConfigFileThatIsNamedMustExist) {
   flags_.config_file = directory_ + "/none.yaml";
   EXPECT_EQ(load().error().code(), StatusCode::kNotFound);
