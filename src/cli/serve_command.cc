@@ -14,6 +14,7 @@
 #include "cli/daemon_start.h"
 #include "cli/session.h"
 #include "daemon/daemon.h"
+#include "daemon/fuse_front_end.h"
 #include "platform/file.h"
 #include "platform/sector_cipher.h"
 
@@ -84,6 +85,18 @@ Status announce(Session& session) {
   return session.output().flush();
 }
 
+// What starts this daemon again, after a kill.
+std::vector<std::string> this_command() {
+  std::vector<std::string> command = {"/proc/self/exe"};
+  std::string line = read_file("/proc/self/cmdline").value_or("");
+  for (std::size_t begin = line.find('\0'); begin + 1 < line.size();) {
+    const std::size_t end = std::min(line.find('\0', begin + 1), line.size());
+    command.push_back(line.substr(begin + 1, end - begin - 1));
+    begin = end;
+  }
+  return command;
+}
+
 Result<int> serve(Session& session, const ServeOptions& options) {
   if (options.check_config) return check_config(session);
   if (options.background) {
@@ -100,6 +113,7 @@ Result<int> serve(Session& session, const ServeOptions& options) {
   MR_ASSIGN_OR_RETURN(Application* const application, session.application());
   DaemonOptions daemon_options;
   if (session.store_is_embedded()) daemon_options.missing_store = MissingRoot::kCreate;
+  daemon_options.front_ends.push_back(std::make_unique<FuseFrontEnd>(this_command()));
   daemon_options.on_stop_request = [] { ::kill(::getpid(), SIGTERM); };
   MR_ASSIGN_OR_RETURN(const std::unique_ptr<Daemon> daemon,
                       Daemon::start(*application, std::move(daemon_options)));

@@ -19,6 +19,7 @@ constexpr std::size_t kFetchThreads = 2;
 // They wait for the store and for disks more than they compute.
 constexpr std::size_t kWorkThreads = 32;
 constexpr std::size_t kBackgroundThreads = 4;
+constexpr std::size_t kBucketThreads = 8;
 
 // The cache's share of the memory, in the proportions of its defaults, which are for 512 MiB.
 BlockCacheOptions options_for_memory(std::uint64_t memory_max_bytes) {
@@ -66,7 +67,16 @@ Gateway::Trees::Trees(Gateway& gateway)
                                 return application.other_store(url);
                               }}}),
       datasets(gateway.registry_, versions, gateway.clock()),
-      files(datasets, versions, nullptr, {}) {}
+      buckets(gateway.exports_.empty()
+                  ? nullptr
+                  : std::make_unique<BucketsTree>(
+                        BucketsTree::Parts{.paths = *gateway.node_paths_,
+                                           .cache = *gateway.cache_,
+                                           .clock = gateway.clock(),
+                                           .requests = gateway.bucket_requests_},
+                        gateway.exports_)),
+      files(datasets, versions, buckets.get(),
+            {.require_version = gateway.settings().require_version}) {}
 
 Gateway::Gateway(Application& application, std::shared_ptr<ObjectStore> store)
     : application_(application),
@@ -74,6 +84,7 @@ Gateway::Gateway(Application& application, std::shared_ptr<ObjectStore> store)
       fetch_({.name = "fetch", .threads = kFetchThreads}),
       work_({.name = "work", .threads = kWorkThreads}),
       background_({.name = "background", .threads = kBackgroundThreads}),
+      bucket_requests_({.name = "buckets", .threads = kBucketThreads}),
       store_(std::move(store)),
       store_id_(store_->describe()),
       registry_({.store = *store_,
@@ -89,6 +100,7 @@ Result<std::unique_ptr<Gateway>> Gateway::open(Application& application, Missing
                       application.store(application.settings().store, missing));
   std::unique_ptr<Gateway> gateway(new Gateway(application, std::move(store)));
   MR_RETURN_IF_ERROR(gateway->open_cache());
+  MR_RETURN_IF_ERROR(gateway->open_buckets());
   gateway->trees_ = std::make_unique<Trees>(*gateway);
   return gateway;
 }
@@ -106,6 +118,17 @@ Status Gateway::open_cache() {
                                                    std::move(options)));
   cache_->add_store(store_id_, store_);
   MR_ASSIGN_OR_RETURN(numbers_, TreeNumbers::open(disk_, join_path(directory(), "trees")));
+  return {};
+}
+
+Status Gateway::open_buckets() {
+  MR_ASSIGN_OR_RETURN(node_paths_, NodePaths::open(disk_, join_path(directory(), "nodes")));
+  for (const BucketSetting& bucket : settings().buckets) {
+    MR_ASSIGN_OR_RETURN(std::shared_ptr<ObjectStore> store,
+                        application_.store(bucket.url, MissingRoot::kRefuse));
+    const StoreId id(store->describe());
+    exports_.push_back({.name = bucket.name, .store = std::move(store), .id = id});
+  }
   return {};
 }
 

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "app/application.h"
 #include "base/clock.h"
@@ -11,7 +12,9 @@
 #include "dataset/registry.h"
 #include "platform/event_loop.h"
 #include "platform/posix_disk.h"
+#include "vfs/buckets_tree.h"
 #include "vfs/file_system.h"
+#include "vfs/node_paths.h"
 #include "vfs/tree_numbers.h"
 
 namespace millrace {
@@ -63,11 +66,13 @@ class Gateway {
 
     VersionTrees versions;
     DatasetsTree datasets;
+    std::unique_ptr<BucketsTree> buckets;  // Null where none is to be shown.
     FileSystem files;
   };
 
   Gateway(Application& application, std::shared_ptr<ObjectStore> store);
   Status open_cache();
+  Status open_buckets();
 
   // In the order in which they depend on each other.
   Application& application_;
@@ -77,12 +82,15 @@ class Gateway {
   ThreadPool fetch_;
   ThreadPool work_;
   ThreadPool background_;
+  ThreadPool bucket_requests_;
   const std::shared_ptr<ObjectStore> store_;
   const StoreId store_id_;
   const Registry registry_;
   ManifestStore manifests_;
   std::unique_ptr<DiskBlockCache> cache_;
   std::unique_ptr<TreeNumbers> numbers_;
+  std::unique_ptr<NodePaths> node_paths_;
+  std::vector<BucketExport> exports_;
   std::unique_ptr<Trees> trees_;
 };
 

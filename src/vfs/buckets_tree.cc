@@ -19,6 +19,9 @@ std::unexpected<Status> no_such_path(std::string_view path) {
   return failure(StatusCode::kNotFound, fmt::format("there is no '/buckets/{}'", path));
 }
 
+// Stands between the path of a file and the identity of its object: no name has it.
+constexpr char kIdentityMark = '\0';
+
 // Where the last name of a path begins, the '/' behind a directory left aside.
 std::size_t name_begin(std::string_view path) {
   if (path.ends_with('/')) path.remove_suffix(1);
@@ -59,8 +62,16 @@ Result<BucketsTree::Place> BucketsTree::place(NodeNumber node) {
   const auto found = buckets_.find(std::string_view(path).substr(0, slash));
   // It was exported once.
   if (slash == std::string::npos || found == buckets_.end()) return no_such_path(path);
+  std::string identity;
+  if (const std::size_t mark = path.find(kIdentityMark); mark != std::string::npos) {
+    identity = path.substr(mark + 1);
+    path.resize(mark);
+  }
   std::string key = path.substr(slash + 1);
-  return Place{.path = std::move(path), .bucket = &found->second, .key = std::move(key)};
+  return Place{.path = std::move(path),
+               .bucket = &found->second,
+               .key = std::move(key),
+               .identity = std::move(identity)};
 }
 
 Result<BucketsTree::Place> BucketsTree::directory_place(NodeNumber node) {
@@ -75,6 +86,10 @@ Result<BucketEntry> BucketsTree::entry(const RequestContext& context, const Plac
   MR_ASSIGN_OR_RETURN(std::optional<BucketEntry> found,
                       place.bucket->view->find(context, place.directory(), place.name()));
   if (!found || found->is_directory() != place.is_directory()) return no_such_path(place.path);
+  if (!place.is_directory() && found->identity.value() != place.identity) {
+    return failure(StatusCode::kNotFound,
+                   fmt::format("'/buckets/{}' is another object by now", place.path));
+  }
   return *std::move(found);
 }
 
@@ -87,7 +102,9 @@ NodeAttributes BucketsTree::directory_attributes(NodeNumber number) const {
 }
 
 Result<NodeAttributes> BucketsTree::add(const Place& directory, const BucketEntry& entry) {
-  MR_ASSIGN_OR_RETURN(const NodeNumber number, parts_.paths.add(directory.path + entry.text));
+  std::string text = directory.path + entry.text;
+  if (!entry.is_directory()) text += kIdentityMark + entry.identity.value();
+  MR_ASSIGN_OR_RETURN(const NodeNumber number, parts_.paths.add(text));
   if (entry.is_directory()) return directory_attributes(number);
   return NodeAttributes{.number = number,
                         .kind = NodeKind::kFile,
@@ -161,10 +178,11 @@ Result<std::string> BucketsTree::text_of_cookie(const Place& directory, std::uin
   if (cookie == 0) return "";
   MR_ASSIGN_OR_RETURN(const std::string path,
                       parts_.paths.find(named_node(NamedNodes::kBuckets, cookie)));
-  if (name_begin(path) != directory.path.size() || !path.starts_with(directory.path)) {
+  const std::string_view shown = std::string_view(path).substr(0, path.find(kIdentityMark));
+  if (name_begin(shown) != directory.path.size() || !shown.starts_with(directory.path)) {
     return failure(StatusCode::kInvalidArgument, "the cookie is of another directory");
   }
-  return path.substr(directory.path.size());
+  return std::string(shown.substr(directory.path.size()));
 }
 
 Status BucketsTree::show_entries(const RequestContext& context, const Place& directory,

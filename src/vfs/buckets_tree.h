@@ -27,8 +27,10 @@ struct BucketExport {
 // is at most kShortLifetime old, or as old as the last answer of a store that cannot be reached. A
 // file is pinned at its open (BucketFile).
 //
-// Nodes are named by their path: "train/a/" is a directory, "train/a" a file, so that a name that
-// becomes the other kind becomes another node. A node that was forgotten (NodePaths) is kNotFound.
+// Nodes are named by their path, and files by what they hold too: "train/a/" is a directory, and
+// "train/a\0etag" a file. So a name that becomes another kind, or another object, becomes another
+// node, and whoever keeps pages of a node never mixes two objects. A node that was forgotten
+// (NodePaths), or whose object was replaced, is kNotFound.
 class BucketsTree final : public Tree {
  public:
   struct Parts {
@@ -40,7 +42,7 @@ class BucketsTree final : public Tree {
   // Names are those of files, and differ. What the options say is kept is shared by all exports.
   // What the parts refer to outlives the tree and its files.
   BucketsTree(const Parts& parts, const std::vector<BucketExport>& exports,
-              BucketViewOptions options = {.lifetime = kShortLifetime});
+              BucketViewOptions options = {.lifetime = kAnswerLifetime});
 
   Result<NodeAttributes> attributes(const RequestContext& context, NodeNumber node) override;
   Result<NodeAttributes> lookup(const RequestContext& context, NodeNumber directory,
@@ -67,9 +69,10 @@ class BucketsTree final : public Tree {
   };
   // Where a node is.
   struct Place {
-    std::string path;      // "" is /buckets itself; that of a directory ends in '/'.
-    const Bucket* bucket;  // Null above the buckets.
-    std::string key;       // The part of the path behind the bucket's name.
+    std::string path;           // "" is /buckets itself; that of a directory ends in '/'.
+    const Bucket* bucket;       // Null above the buckets.
+    std::string key;            // The part of the path behind the bucket's name.
+    std::string identity = {};  // Of a file: the object's.
 
     bool is_directory() const { return path.empty() || path.ends_with('/'); }
     bool is_bucket() const { return bucket != nullptr && key.empty(); }

@@ -1,0 +1,123 @@
+#include <poll.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "cli/command.h"
+#include "cli/control_client.h"
+#include "cli/daemon_start.h"
+#include "cli/mount_options.h"
+#include "frontends/fuse/fusermount.h"
+
+namespace millrace::cli {
+namespace {
+
+constexpr int kLookAgainMs = 1000;
+
+struct MountFlags {
+  std::vector<std::string> places;  // [SOURCE] DIR
+  std::string opening = "auto";
+  std::string options;
+  bool allow_other = false;
+  bool foreground = false;
+};
+
+Result<std::string> absolute_directory(const std::string& directory) {
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::canonical(directory, error);
+  if (error) {
+    return failure(StatusCode::kNotFound,
+                   fmt::format("cannot mount on '{}': {}; make the directory first", directory,
+                               error.message()));
+  }
+  return path.string();
+}
+
+std::string mount_path(const std::string& directory) {
+  return "/v1/mounts/" + ControlClient::component(directory);
+}
+
+Result<bool> is_mounted(ControlClient& client, const std::string& directory) {
+  MR_ASSIGN_OR_RETURN(const Json answer, client.get("/v1/mounts"));
+  for (const Json& mount : answer.value("mounts", Json::array())) {
+    if (mount.value("directory", "") == directory) return true;
+  }
+  return false;
+}
+
+// Until a signal comes, which ends the mount, or somebody else ends it.
+Result<int> stay(Session& session, ControlClient& client, const std::string& directory) {
+  session.interrupt().expect(std::chrono::seconds(20));
+  while (session.interrupt().signal() == 0) {
+    pollfd entry{session.interrupt().fd(), POLLIN, 0};
+    (void)::poll(&entry, 1, kLookAgainMs);
+    if (session.interrupt().signal() != 0) break;
+    const Result<bool> there = is_mounted(client, directory);
+    // A daemon that was killed is on its way back.
+    if (there && !*there) return 0;
+  }
+  MR_ASSIGN_OR_RETURN([[maybe_unused]] const Json answer,
+                      client.send(RequestContext::background(), HttpMethod::kDelete,
+                                  mount_path(directory) + "?lazy=true"));
+  return 0;
+}
+
+Result<int> mount(Session& session, const MountFlags& given) {
+  MountFlags flags = given;
+  MR_RETURN_IF_ERROR(apply_mount_options(given.options, flags.opening, flags.allow_other));
+  if (flags.allow_other && ::geteuid() != 0 && !users_may_allow_other()) {
+    return failure(StatusCode::kPermissionDenied,
+                   "--allow-other needs the line 'user_allow_other' in /etc/fuse.conf");
+  }
+  const std::string source = flags.places.size() == 2 ? flags.places.front() : "";
+  MR_ASSIGN_OR_RETURN(const std::string directory, absolute_directory(flags.places.back()));
+  MR_RETURN_IF_ERROR(ensure_daemon(session));
+  ControlClient client(session);
+  MR_ASSIGN_OR_RETURN(const Json mounted,
+                      client.send(session.context(), HttpMethod::kPost, "/v1/mounts",
+                                  {{"source", source},
+                                   {"directory", directory},
+                                   {"opening", flags.opening},
+                                   {"allow_other", flags.allow_other}}));
+  if (session.output().json()) {
+    MR_RETURN_IF_ERROR(session.output().document(mounted));
+  } else {
+    MR_RETURN_IF_ERROR(
+        session.output().line(fmt::format("{} is at {}", mounted.value("path", ""), directory)));
+  }
+  MR_RETURN_IF_ERROR(session.output().flush());
+  return flags.foreground ? stay(session, client, directory) : 0;
+}
+
+}  // namespace
+
+void register_mount(CommandLine& line, CLI::App& root) {
+  auto flags = std::make_shared<MountFlags>();
+  CLI::App* const command = root.add_subcommand(
+      "mount", "Show a version, a dataset, a path of the tree, or all of it, as files");
+  command
+      ->add_option("place", flags->places,
+                   "What ('imagenet@v2', 'imagenet', '/buckets/b'; nothing is all), and where")
+      ->type_name("[SOURCE] DIR")
+      ->required()
+      ->expected(1, 2);
+  command
+      ->add_option("--opening", flags->opening,
+                   "How files are opened: passthrough (large files), stateless (small files), auto")
+      ->type_name("MODE")
+      ->check(CLI::IsMember({"auto", "passthrough", "stateless"}));
+  command->add_flag("--allow-other", flags->allow_other, "Other users may look too");
+  command->add_flag("--foreground", flags->foreground, "Stay until the mount ends; Ctrl-C ends it");
+  command
+      ->add_option("-o", flags->options,
+                   "The same as mount(8) gives it: opening=MODE,allow_other; ro, _netdev and "
+                   "others of /etc/fstab are passed over")
+      ->type_name("OPTIONS");
+  line.runs(command, [flags](Session& session) { return mount(session, *flags); });
+}
+
+}  // namespace millrace::cli

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+
+namespace millrace::cli {
+
+// The options of mount(8) and /etc/fstab, "ro,opening=stateless,allow_other". Those that are other
+// programs' are passed over; kInvalidArgument names what nobody knows.
+Status apply_mount_options(const std::string& options, std::string& opening, bool& allow_other);
+
+// The command line of `mount.millrace SOURCE DIR [-sfnv] [-o OPTIONS]`, by which mount(8) calls us,
+// as one of ours: what is a setting of ours among the options ("store=s3://b",
+// "config=/etc/m.yaml") becomes its flag.
+std::vector<std::string> mount_helper_arguments(const std::vector<std::string>& arguments);
+
+}  // namespace millrace::cli

@@ -1,0 +1,113 @@
+#include "daemon/fuse_front_end.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "daemon/control_routes.h"
+#include "daemon/gateway.h"
+#include "frontends/fuse/mount_facts.h"
+#include "platform/path.h"
+
+namespace millrace {
+namespace {
+
+Json mount_document(const FuseMountInfo& mount) {
+  return {{"path", mount.path},
+          {"directory", mount.directory},
+          {"opening", fuse_opening_name(mount.opening)},
+          {"immutable", mount.is_immutable},
+          {"passthrough_opens", mount.passthrough_opens},
+          {"passthrough_files", mount.passthrough_files}};
+}
+
+// Of a member of a request's body, or the default.
+template <class T>
+Result<T> member(const Json& body, const char* name, T otherwise) {
+  if (!body.is_object() || !body.contains(name)) return otherwise;
+  const Json& value = body[name];
+  const bool fits = std::is_same_v<T, bool> ? value.is_boolean() : value.is_string();
+  if (!fits) {
+    return failure(
+        StatusCode::kInvalidArgument,
+        fmt::format("'{}' is not a {}", name, std::is_same_v<T, bool> ? "truth value" : "string"));
+  }
+  return value.get<T>();
+}
+
+// What a user names, as a path of the tree: "imagenet@v2", "imagenet@current", "imagenet", or a
+// path already.
+Result<std::string> tree_path(const RequestContext& context, Gateway& gateway,
+                              const std::string& source) {
+  if (source.empty() || source.starts_with('/')) return source.empty() ? "/" : source;
+  if (!source.contains('@')) {
+    MR_ASSIGN_OR_RETURN(const DatasetName dataset, DatasetName::parse(source));
+    return "/datasets/" + dataset.text();
+  }
+  MR_ASSIGN_OR_RETURN(const VersionRef ref, VersionRef::parse(source));
+  MR_ASSIGN_OR_RETURN(const auto version, gateway.datasets().version(context, ref));
+  return fmt::format("/datasets/{}/{}", version->ref().dataset.text(),
+                     version->ref().version.text());
+}
+
+}  // namespace
+
+void FuseFrontEnd::add_routes(ControlRoutes& routes) {
+  routes.add(HttpMethod::kGet, "/v1/mounts", [this](const ControlRequest&) { return list(); });
+  routes.add(HttpMethod::kPost, "/v1/mounts",
+             [this](const ControlRequest& request) { return mount(request); });
+  routes.add(HttpMethod::kDelete, "/v1/mounts/{directory}",
+             [this](const ControlRequest& request) { return unmount(request); });
+}
+
+Status FuseFrontEnd::start(Gateway& gateway) {
+  gateway_ = &gateway;
+  mounts_ = std::make_unique<FuseMounts>(
+      FuseMounts::Parts{.files = gateway.files(),
+                        .clock = gateway.clock(),
+                        .work = gateway.work(),
+                        .metrics = gateway.metrics(),
+                        .timeout = gateway.settings().timeout,
+                        .keeper_socket = join_path(gateway.directory(), "keeper.sock"),
+                        .restart = restart_});
+  return mounts_->take_over();
+}
+
+void FuseFrontEnd::stop(TimePoint deadline) {
+  if (mounts_) mounts_->stop(deadline);
+}
+
+Json FuseFrontEnd::status() { return {{"mounts", mounts_->list().size()}}; }
+
+Result<Json> FuseFrontEnd::list() {
+  Json mounts = Json::array();
+  for (const FuseMountInfo& mount : mounts_->list())
+    mounts.push_back(mount_document(mount));
+  return Json{{"mounts", std::move(mounts)}};
+}
+
+Result<Json> FuseFrontEnd::mount(const ControlRequest& request) {
+  FuseMountPlan plan;
+  MR_ASSIGN_OR_RETURN(const std::string source, member<std::string>(request.body, "source", ""));
+  MR_ASSIGN_OR_RETURN(plan.directory, member<std::string>(request.body, "directory", ""));
+  MR_ASSIGN_OR_RETURN(plan.allow_other, member(request.body, "allow_other", false));
+  MR_ASSIGN_OR_RETURN(const std::string opening,
+                      member<std::string>(request.body, "opening", "auto"));
+  if (opening != "auto") {
+    MR_ASSIGN_OR_RETURN(plan.opening, parse_fuse_opening(opening));
+  }
+  if (!plan.directory.starts_with('/')) {
+    return failure(StatusCode::kInvalidArgument, "'directory' is not an absolute path");
+  }
+  MR_ASSIGN_OR_RETURN(plan.path, tree_path(request.context, *gateway_, source));
+  MR_ASSIGN_OR_RETURN(const FuseMountInfo mounted, mounts_->mount(request.context, plan));
+  return mount_document(mounted);
+}
+
+Result<Json> FuseFrontEnd::unmount(const ControlRequest& request) {
+  MR_RETURN_IF_ERROR(
+      mounts_->unmount(request.parameter("directory"), request.queried("lazy") == "true"));
+  return Json(nullptr);
+}
+
+}  // namespace millrace

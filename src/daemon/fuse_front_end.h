@@ -1,0 +1,35 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "daemon/front_end.h"
+#include "frontends/fuse/fuse_mounts.h"
+
+namespace millrace {
+
+// The mounts of this machine as a front end of the daemon: /v1/mounts, and what a killed daemon has
+// left at the start.
+class FuseFrontEnd final : public FrontEnd {
+ public:
+  // `restart` is the command line of this daemon, for the keeper.
+  explicit FuseFrontEnd(std::vector<std::string> restart) : restart_(std::move(restart)) {}
+
+  std::string_view name() const override { return "fuse"; }
+  void add_routes(ControlRoutes& routes) override;
+  Status start(Gateway& gateway) override;
+  void stop(TimePoint deadline) override;
+  Json status() override;
+
+ private:
+  Result<Json> mount(const ControlRequest& request);
+  Result<Json> list();
+  Result<Json> unmount(const ControlRequest& request);
+
+  const std::vector<std::string> restart_;
+  Gateway* gateway_ = nullptr;
+  std::unique_ptr<FuseMounts> mounts_;
+};
+
+}  // namespace millrace

@@ -1,0 +1,163 @@
+// `millrace mount` as people use it: real processes, a real mount, ordinary programs on it.
+#include <signal.h>
+
+#include <filesystem>
+
+#include <gmock/gmock.h>
+
+#include "tests/cli/mount_world.h"
+#include "tests/servers/child_process.h"
+
+namespace millrace::cli {
+namespace {
+
+using millrace::testing::ChildProcess;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+TEST_F(MountTest, OneCommandShowsAVersionAndOneEndsIt) {
+  const Outcome mounted = succeed("millrace mount a@v1 mnt");
+  EXPECT_THAT(mounted.out, HasSubstr("/datasets/a/v1 is at " + path("mnt")));
+  succeed("diff -r --no-dereference tree mnt");
+  const auto mounts = succeed("millrace --json status").json();
+  EXPECT_EQ(mounts["front_ends"][0]["name"], "fuse");
+  EXPECT_EQ(mounts["front_ends"][0]["mounts"], 1);
+  succeed("millrace umount mnt");
+  EXPECT_FALSE(is_mounted());
+  EXPECT_TRUE(becomes([this] {
+    return !std::filesystem::exists(path("home/.local/share/millrace/cache/keeper.sock"));
+  })) << "the keeper ends with the last mount";
+}
+
+TEST_F(MountTest, OrdinaryProgramsReadIt) {
+  succeed("millrace mount a@v1 mnt");
+  succeed("(cd mnt && sha256sum --quiet -c ../sums)");
+  succeed(
+      "cp -a mnt copy; diff -r --no-dereference tree copy; rsync -a mnt/ synced;"
+      "diff -r --no-dereference tree synced; test -z \"$(rsync -ai tree/ synced)\"");
+  succeed("tar -C mnt -cf all.tar .; mkdir out; tar -C out -xf all.tar; diff -r tree out");
+  succeed(
+      "test $(find mnt -type f -size +0 | wc -l) = 62; test $(find mnt -name '*.jpg' | wc -l) = "
+      "60");
+  succeed(
+      "for t in tree mnt; do (cd $t; find . -printf '%P %y %m %s %T@ %l\\n' | grep -v '^[^ ]* d'"
+      " | sort) > list-$t; done; cmp list-tree list-mnt");
+  succeed(
+      "python3 -c \"import mmap; f=open('mnt/large.bin','rb');"
+      "m=mmap.mmap(f.fileno(),0,access=mmap.ACCESS_READ);"
+      "assert m[:]==open('tree/large.bin','rb').read()\"");
+}
+
+TEST_F(MountTest, TheWholeTreeFollowsItsAliases) {
+  succeed("millrace alias set a@current v1; millrace mount mnt");
+  EXPECT_EQ(succeed("readlink mnt/datasets/a/current").out, "v1\n");
+  succeed("cmp tree/large.bin mnt/datasets/a/current/large.bin");
+  succeed("echo more > tree/more; millrace publish tree a@v2; millrace alias set a@current v2");
+  EXPECT_TRUE(
+      becomes([this] { return bash("readlink $DIR/mnt/datasets/a/current").out == "v2\n"; }));
+  succeed("cmp tree/more mnt/datasets/a/current/more; ! test -e mnt/datasets/a/v1/more");
+}
+
+TEST_F(MountTest, ADaemonThatIsKilledComesBackAndReadersGoOn) {
+  succeed("millrace mount --opening passthrough a@v1 mnt");
+  succeed("cmp tree/large.bin mnt/large.bin");
+  const int before = daemon_pid();
+  ASSERT_GT(before, 0);
+  const auto reader = std::make_unique<ChildProcess>(
+      std::vector<std::string>{"/bin/bash", "-c",
+                               "cd " + path("mnt") +
+                                   " && for n in 1 2 3 4 5 6 7 8; do sha256sum --quiet -c ../sums "
+                                   "|| exit 1; done"},
+      millrace::testing::ChildOptions{.output_file = path("reader.log"), .environment = {}});
+  ::kill(before, SIGKILL);
+  EXPECT_EQ(reader->wait(std::chrono::seconds(90)), 0) << read("reader.log");
+  EXPECT_TRUE(becomes([&] { return daemon_pid() != before && daemon_pid() > 0; }));
+  succeed("(cd mnt && sha256sum --quiet -c ../sums); millrace umount mnt");
+  EXPECT_FALSE(is_mounted());
+}
+
+TEST_F(MountTest, MountEightCallsItByItsHelpersName) {
+  succeed(
+      "ln -s $(command -v millrace) bin/mount.millrace;"
+      "bin/mount.millrace a@v1 $DIR/mnt -o ro,_netdev,opening=stateless,log_level=debug;"
+      "cmp tree/large.bin mnt/large.bin");
+  const Outcome refused = bash("cd $DIR; bin/mount.millrace a@v1 $DIR/mnt -o rw");
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("use ro instead of rw"));
+}
+
+TEST_F(MountTest, InTheForegroundItEndsWithTheCommand) {
+  std::vector<std::string> command = {"/usr/bin/env", "-i"};
+  for (const auto& [name, value] : variables_)
+    command.push_back(name + "=" + value);
+  command.insert(command.end(), {program_, "mount", "--foreground", "a@v1", path("mnt")});
+  ChildProcess mount(command, {.output_file = path("mount.log"), .environment = {}});
+  ASSERT_TRUE(becomes([this] { return is_mounted(); })) << read("mount.log");
+  succeed("cmp tree/large.bin mnt/large.bin");
+  mount.signal(SIGINT);
+  EXPECT_EQ(mount.wait(std::chrono::seconds(30)), 0) << read("mount.log");
+  EXPECT_FALSE(is_mounted());
+}
+
+TEST_F(MountTest, WhatCannotBeMountedIsSaidClearly) {
+  const auto message = [this](const std::string& command) {
+    const Outcome outcome = bash("cd $DIR; millrace " + command);
+    EXPECT_NE(outcome.exit_code, 0) << command;
+    return outcome.err;
+  };
+  EXPECT_THAT(message("mount a@v1 nowhere"), HasSubstr("make the directory first"));
+  EXPECT_THAT(message("mount b@v1 mnt"), HasSubstr("b"));
+  EXPECT_THAT(message("mount a@v9 mnt"), HasSubstr("v9"));
+  EXPECT_THAT(message("mount /nothing mnt"), HasSubstr("nothing"));
+  EXPECT_THAT(message("mount a@v1 tree/large.bin"), HasSubstr("not a directory"));
+  EXPECT_THAT(message("mount -o whatever a@v1 mnt"), HasSubstr("unknown mount option 'whatever'"));
+  EXPECT_THAT(message("umount mnt"), HasSubstr("nothing of ours is mounted on"));
+  succeed("millrace mount a@v1 mnt");
+  EXPECT_THAT(message("mount a@v1 mnt"), HasSubstr("unmount it first"));
+  const auto busy = std::make_unique<ChildProcess>(
+      std::vector<std::string>{"/bin/bash", "-c", "cd " + path("mnt") + "; echo in; sleep 1000"},
+      millrace::testing::ChildOptions{.output_file = path("busy.log"), .environment = {}});
+  ASSERT_TRUE(becomes([this] { return read("busy.log") == "in\n"; }));
+  EXPECT_THAT(message("umount mnt"), AllOf(HasSubstr("in use"), HasSubstr("--lazy")));
+  succeed("millrace umount --lazy mnt");
+  EXPECT_FALSE(is_mounted());
+}
+
+TEST_F(MountTest, WhatIsCachedIsReadWhileTheStoreIsAwayAndTheRestFails) {
+  variables_["MILLRACE_TIMEOUT"] = "3s";
+  succeed(
+      "millrace mount a@v1 mnt; cmp tree/large.bin mnt/large.bin; ls -lR mnt > /dev/null;"
+      "mv home/.local/share/millrace/store away; echo 3 > /proc/sys/vm/drop_caches");
+  succeed("cmp tree/large.bin mnt/large.bin");
+  const Outcome cold = bash("cat $DIR/mnt/d/60.jpg > /dev/null");
+  EXPECT_NE(cold.exit_code, 0);
+  EXPECT_THAT(cold.err, HasSubstr("Input/output error"));
+  succeed("mv away home/.local/share/millrace/store; cmp tree/d/60.jpg mnt/d/60.jpg");
+}
+
+TEST_F(MountTest, BucketsAreShownAsTheyAreUnlessOnlyVersionsMayBe) {
+  succeed(
+      "mkdir -p live/x; echo one > live/x/one; millrace --buckets live=file://$DIR/live mount mnt;"
+      "cmp live/x/one mnt/buckets/live/x/one");
+  succeed("echo two, and longer > live/x/one");
+  EXPECT_TRUE(becomes([this] {
+    return bash("cmp -s $DIR/live/x/one $DIR/mnt/buckets/live/x/one").exit_code == 0;
+  }));
+  succeed(
+      "millrace umount mnt; millrace stop;"
+      "millrace --buckets live=file://$DIR/live --require-version true mount mnt;"
+      "test -e mnt/datasets/a/v1/empty; ! test -e mnt/buckets");
+}
+
+TEST_F(MountTest, ManyReadersOfAColdFileFetchEachByteOnce) {
+  succeed(
+      "millrace mount a@v1 mnt;"
+      "for n in $(seq 64); do cmp tree/large.bin mnt/large.bin & done; wait");
+  const Outcome metrics = succeed(
+      "curl -s --unix-socket home/.local/share/millrace/millrace.sock http://m/metrics |"
+      "awk '/^millrace_cache_fetched_bytes_total/ {sum += $2} END {print sum}'");
+  EXPECT_EQ(metrics.out, "5000000\n");
+}
+
+}  // namespace
+}  // namespace millrace::cli

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <sys/mount.h>
+
+#include <chrono>
+#include <string>
+#include <thread>
+
+#include "tests/cli/millrace_process.h"
+
+namespace millrace::cli {
+
+// A published tree in the embedded store, and a directory to mount on. Ends the daemon, the keeper
+// and the mount at the end, whatever the test left.
+class MountTest : public MillraceTest {
+ protected:
+  void SetUp() override {
+    MillraceTest::SetUp();
+    variables_["PATH"] += ":/usr/sbin:/sbin";
+    succeed(
+        "mkdir -p tree/d/e mnt; head -c 5000000 /dev/urandom > tree/large.bin;"
+        "for n in $(seq 60); do head -c $((n * 700)) /dev/urandom > tree/d/$n.jpg; done;"
+        "echo hello > tree/d/e/hello.txt; ln -s ../large.bin tree/d/link; : > tree/empty;"
+        "(cd tree && find . -type f | sort | xargs sha256sum) > sums;"
+        "millrace publish tree a@v1");
+  }
+  void TearDown() override {
+    if (!directory_.empty()) {
+      millrace({"stop"});
+      while (::umount2(path("mnt").c_str(), MNT_DETACH) == 0) {
+      }
+    }
+    MillraceTest::TearDown();
+  }
+
+  Outcome succeed(const std::string& script) {
+    Outcome outcome = bash("set -euo pipefail; cd $DIR; " + script);
+    EXPECT_EQ(outcome.exit_code, 0) << script << ": " << outcome.out << outcome.err;
+    return outcome;
+  }
+  int daemon_pid() { return millrace({"status", "--json"}).json().value("pid", 0); }
+  bool is_mounted() { return bash("mountpoint -q $DIR/mnt").exit_code == 0; }
+  // False when it does not become true in time.
+  template <class Condition>
+  static bool becomes(Condition condition) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (!condition()) {
+      if (std::chrono::steady_clock::now() > deadline) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    return true;
+  }
+};
+
+}  // namespace millrace::cli
