@@ -24,13 +24,13 @@ void add_errors(SchemaErrors& errors, SchemaErrors more) {
 }
 
 void check_words(const YAML::Node& schema, const std::string& where, SchemaErrors& errors) {
-  static const std::set<std::string> kKnown = {
+  static const std::set<std::string> known = {
       "type",    "nullable", "required", "properties",  "additionalProperties",
       "items",   "enum",     "format",   "description", "minimum",
       "maximum", "default"};
   for (const auto& word : schema) {
     const std::string name = word.first.as<std::string>();
-    if (!kKnown.contains(name)) errors.push_back(where + ": the schema says '" + name + "'");
+    if (!known.contains(name)) errors.push_back(where + ": the schema says '" + name + "'");
   }
 }
 
