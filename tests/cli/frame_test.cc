@@ -33,7 +33,7 @@ TEST_F(Frame, AWordThatIsWrongIsNamedWithTheOneThatWasMeant) {
   says({"stroe", "ls"}, "did you mean 'store'?");
   says({"store", "lss"}, "did you mean 'ls'?");
   says({"store"}, "'millrace store' needs a command: ls, stat, cat, cp, rm, bench");
-  says({}, "needs a command: store, doctor");
+  says({}, "needs a command: store, serve");
   says({"store", "ls", "--recusive"}, "did you mean '--recursive'?");
   says({"store", "cat"}, "'millrace store cat' needs URL");
   says({"store", "cp", "a"}, "needs DST");
@@ -129,7 +129,7 @@ TEST_F(Frame, CompletionWorksInBash) {
                 "); COMP_CWORD=$((${#COMP_WORDS[@]}-1)); _millrace; echo \"${COMPREPLY[*]}\"")
         .out;
   };
-  EXPECT_EQ(completes("millrace st"), "store\n");
+  EXPECT_EQ(completes("millrace sto"), "store stop\n");
   EXPECT_EQ(completes("millrace store ''"), completes("millrace --store s3://b store ''"));
   EXPECT_THAT(completes("millrace store ''"), HasSubstr("ls stat cat cp rm bench"));
   EXPECT_EQ(completes("millrace store ls --rec"), "--recursive\n");
