@@ -59,7 +59,7 @@ void cache_real_objects(const std::string& directory) {
   CacheBenchSetup setup(cache_options(directory));
   setup.add_store(std::make_shared<GeneratedStore>(setup.pool()));
   for (const ObjectVersion& object : real_objects())
-    require(setup.cache().warm(run_context(), object, {0, object.size()}));
+    require(setup.cache().warm(run_context(), object, {0, object.size()}, Urgency::kDemanded));
   setup.close();
 }
 

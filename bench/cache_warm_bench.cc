@@ -137,7 +137,7 @@ void run(const BenchOptions& options) {
   setup.add_store(std::make_shared<GeneratedStore>(setup.pool()));
   const ObjectVersion object =
       CacheBenchSetup::object("object", std::string(GeneratedStore::kIdentity), kObjectBytes);
-  require(setup.cache().warm(run_context(), object, {0, kObjectBytes}));
+  require(setup.cache().warm(run_context(), object, {0, kObjectBytes}, Urgency::kDemanded));
   // Both in the page cache: the first by reading it, since it was written past that.
   for (std::uint64_t at = 0; at < kObjectBytes; at += kMiB)
     (void)read_now(setup.cache(), run_context(), object, {at, kMiB});

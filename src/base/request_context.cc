@@ -31,6 +31,12 @@ RequestContext RequestContext::with_cancellation(std::shared_ptr<Cancellation> c
   return context;
 }
 
+RequestContext RequestContext::with_account(std::shared_ptr<FetchAccount> account) const {
+  RequestContext context = *this;
+  context.account_ = std::move(account);
+  return context;
+}
+
 Status RequestContext::check(const Clock& clock) const {
   if (cancellation_->requested()) return {StatusCode::kCancelled, "the request was cancelled"};
   if (has_deadline() && clock.now() >= deadline_) {

@@ -6,6 +6,7 @@
 
 #include "base/cancellation.h"
 #include "base/clock.h"
+#include "base/fetch_account.h"
 #include "base/status.h"
 
 namespace millrace {
@@ -41,6 +42,11 @@ class RequestContext {
   // A part of the request that can be called off alone. Cancelling the parent does not reach it by
   // itself: whoever makes the child forwards the parent's cancellation.
   RequestContext with_cancellation(std::shared_ptr<Cancellation> cancellation) const;
+  // What the request makes a cache fetch is charged to `account`: the first of many who want the
+  // same bytes pays.
+  RequestContext with_account(std::shared_ptr<FetchAccount> account) const;
+  // Null when nobody counts.
+  const std::shared_ptr<FetchAccount>& account() const { return account_; }
   RequestContext with_attempt(std::uint32_t attempt) const {
     RequestContext context = *this;
     context.attempt_ = attempt;
@@ -54,6 +60,7 @@ class RequestContext {
   TimePoint deadline_;
   std::shared_ptr<const Caller> caller_;
   std::shared_ptr<Cancellation> cancellation_;
+  std::shared_ptr<FetchAccount> account_;
   std::uint32_t attempt_ = 0;
 };
 

@@ -9,6 +9,7 @@
 #include "base/request_context.h"
 #include "base/status.h"
 #include "cache/cache_leases.h"
+#include "cache/fetch_queue.h"
 #include "cache/object_version.h"
 #include "cache/planned_reads.h"
 #include "objectstore/object_store.h"
@@ -69,9 +70,10 @@ class BlockCache {
   virtual Result<std::unique_ptr<CompleteObject>> open_complete(const RequestContext& context,
                                                                 const ObjectVersion& object) = 0;
 
-  // Gets the range onto the disk. kResourceExhausted when it does not fit.
-  virtual Status warm(const RequestContext& context, const ObjectVersion& object,
-                      ByteRange range) = 0;
+  // Gets the range onto the disk. What is speculative waits until no reader's fetch does, and takes
+  // no memory once it is on the disk. kResourceExhausted when it does not fit.
+  virtual Status warm(const RequestContext& context, const ObjectVersion& object, ByteRange range,
+                      Urgency urgency) = 0;
   // Takes the object off the disk. kConflict while some of it is being fetched.
   virtual Status drop(const RequestContext& context, const ObjectVersion& object) = 0;
 

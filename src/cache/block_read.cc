@@ -113,7 +113,7 @@ void BlockRead::prepare() {
   }
   if (!needs.new_ones.empty()) source_ = CacheSource::kStore;
   if (!needs.flights.empty() && source_ == CacheSource::kDisk) source_ = CacheSource::kMemory;
-  parts_.filler.start(object_, needs.new_ones);
+  parts_.filler.start(object_, needs.new_ones, context_.account());
   for (const FetchQueue::Ticket& ticket : needs.promoted)
     parts_.fetches.promote(ticket);
   if (needs.unchecked.empty()) {

@@ -14,11 +14,10 @@ namespace millrace {
 namespace {
 
 LeasedBlocks blocks_of(const LeasedRange& leased) {
-  const ObjectVersion& object = leased.object;
-  const std::uint64_t begin = std::min(leased.range.offset, object.size());
-  const std::uint64_t end = begin + std::min(leased.range.length, object.size() - begin);
+  const std::uint64_t begin = std::min(leased.range.offset, leased.object_size);
+  const std::uint64_t end = begin + std::min(leased.range.length, leased.object_size - begin);
   const auto first = static_cast<std::uint32_t>(begin / kBlockBytes);
-  return {object.digest(), first, begin == end ? 0 : block_count(end) - first};
+  return {leased.digest, first, begin == end ? 0 : block_count(end) - first};
 }
 
 std::uint64_t bytes_of_blocks(const LeasedBlocks& blocks, std::uint64_t object_size) {
@@ -51,9 +50,9 @@ Status CacheLeases::grant(const RequestContext& context, const LeaseRequest& req
     parts[directory.get()].info = {request.id, request.holder, expires, 0};
   }
   for (const LeasedRange& leased : request.ranges) {
-    StoredLease& part = parts[&directories_.of(leased.object.digest())];
+    StoredLease& part = parts[&directories_.of(leased.digest)];
     part.blocks.push_back(blocks_of(leased));
-    part.info.bytes += bytes_of_blocks(part.blocks.back(), leased.object.size());
+    part.info.bytes += bytes_of_blocks(part.blocks.back(), leased.object_size);
   }
   for (const auto& [directory, lease] : parts)
     MR_RETURN_IF_ERROR(check_fit(*directory, lease));

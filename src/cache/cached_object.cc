@@ -140,6 +140,19 @@ std::vector<std::shared_ptr<Flight>> CachedObject::prefetch(UnitRange units,
   return flights;
 }
 
+CachedObject::Needs CachedObject::prepare_ahead(UnitRange units, std::uint32_t fetch_units_max) {
+  Needs needs;
+  MutexLock lock(mutex_);
+  add_flights(units, fetch_units_max, Urgency::kSpeculative, needs.new_ones);
+  // Their reader comes too late to find them in memory.
+  for (const std::shared_ptr<Flight>& flight : needs.new_ones)
+    flight->is_ahead = false;
+  for (const std::shared_ptr<Flight>& flight : flights_) {
+    if (overlap(flight->units, units)) needs.flights.push_back(flight);
+  }
+  return needs;
+}
+
 std::vector<std::shared_ptr<Flight>> CachedObject::note_warm_read(ByteRange read,
                                                                   std::uint32_t fetch_units_max) {
   std::vector<std::shared_ptr<Flight>> flights;

@@ -76,6 +76,9 @@ class CachedObject {
   Needs prepare(ByteRange read, std::uint32_t fetch_units_max, bool speculate);
   // Flights for missing units that nobody waits for yet.
   std::vector<std::shared_ptr<Flight>> prefetch(UnitRange units, std::uint32_t fetch_units_max);
+  // Flights for missing units that are wanted on the disk, but that no reader waits for:
+  // `new_ones`, and all that cover the units in `flights`.
+  Needs prepare_ahead(UnitRange units, std::uint32_t fetch_units_max);
   // What a reader of ready units tells, so that streams go on over what is there already.
   std::vector<std::shared_ptr<Flight>> note_warm_read(ByteRange read,
                                                       std::uint32_t fetch_units_max);

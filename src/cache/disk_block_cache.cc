@@ -13,6 +13,26 @@ namespace {
 
 // How much warm() has on its way at a time.
 constexpr std::uint32_t kWarmWindowUnits = 16 * kBlockUnits;
+// How long it waits when too much is fetched ahead already.
+constexpr Duration kRefusedPause = std::chrono::milliseconds(20);
+
+// Of several who answer, the first does.
+class FirstAnswer {
+ public:
+  explicit FirstAnswer(Completion<bool> done) : done_(std::move(done)) {}
+
+  void give(Status status) {
+    MutexLock lock(mutex_);
+    if (!done_) return;
+    Completion<bool> done = std::move(done_);
+    lock.unlock();
+    done.complete(status.ok() ? Result<bool>(true) : Result<bool>(failure(std::move(status))));
+  }
+
+ private:
+  Mutex mutex_;
+  Completion<bool> done_ MR_GUARDED_BY(mutex_);
+};
 
 }  // namespace
 
@@ -130,7 +150,7 @@ void DiskBlockCache::read(const RequestContext& context, const ObjectVersion& ob
     return;
   }
   std::shared_ptr<CachedObject> cached = objects_.find_or_add(object);
-  if (read_fresh(cached, range, done) || read_ready(cached, range, done)) return;
+  if (read_fresh(context, cached, range, done) || read_ready(context, cached, range, done)) return;
   std::optional<Gate::Pass> pass = gate_.enter();
   if (!pass) {
     done.complete(failure(StatusCode::kCancelled, "the cache is closing"));
@@ -144,7 +164,8 @@ void DiskBlockCache::read(const RequestContext& context, const ObjectVersion& ob
   BlockRead::start(parts_, std::move(*pass), context, std::move(cached), range, std::move(done));
 }
 
-bool DiskBlockCache::read_fresh(const std::shared_ptr<CachedObject>& object, ByteRange range,
+bool DiskBlockCache::read_fresh(const RequestContext& context,
+                                const std::shared_ptr<CachedObject>& object, ByteRange range,
                                 Completion<Slice>& done) {
   if (!object->has_fresh()) return false;
   std::vector<Slice> parts = object->fresh(range);
@@ -160,12 +181,13 @@ bool DiskBlockCache::read_fresh(const std::shared_ptr<CachedObject>& object, Byt
   touch(*object, units_of(range));
   fresh_hits_.add();
   fresh_hit_bytes_.add(range.length);
-  filler_.start(object, object->note_warm_read(range, parts_.fetch_units_max));
+  filler_.start(object, object->note_warm_read(range, parts_.fetch_units_max), context.account());
   done.complete(std::move(parts.front()));
   return true;
 }
 
-bool DiskBlockCache::read_ready(const std::shared_ptr<CachedObject>& object, ByteRange range,
+bool DiskBlockCache::read_ready(const RequestContext& context,
+                                const std::shared_ptr<CachedObject>& object, ByteRange range,
                                 Completion<Slice>& done) {
   const UnitRange units = units_of(range);
   const std::uint64_t generation = object->generation();
@@ -179,7 +201,7 @@ bool DiskBlockCache::read_ready(const std::shared_ptr<CachedObject>& object, Byt
   hit_bytes_.add(range.length);
   // A stream goes on over what is there already.
   if (!object->complete()) {
-    filler_.start(object, object->note_warm_read(range, parts_.fetch_units_max));
+    filler_.start(object, object->note_warm_read(range, parts_.fetch_units_max), context.account());
   }
   done.complete(std::move(*buffer).freeze());
   return true;
@@ -244,7 +266,7 @@ Result<std::unique_ptr<CompleteObject>> DiskBlockCache::open_complete(const Requ
 }
 
 Status DiskBlockCache::warm(const RequestContext& context, const ObjectVersion& object,
-                            ByteRange range) {
+                            ByteRange range, Urgency urgency) {
   if (range.offset > object.size()) {
     return {StatusCode::kInvalidArgument,
             fmt::format("'{}' has {} bytes, and {} is past its end", object.key().value(),
@@ -256,26 +278,49 @@ Status DiskBlockCache::warm(const RequestContext& context, const ObjectVersion& 
   UnitRange rest = units_of(range);
   while (!rest.empty()) {
     const UnitRange window{rest.first, std::min(rest.count, kWarmWindowUnits)};
-    MR_RETURN_IF_ERROR(fetch(context, cached, window));
+    MR_RETURN_IF_ERROR(fetch(context, cached, window, urgency));
     rest = {window.end(), rest.count - window.count};
   }
   return {};
 }
 
-Status DiskBlockCache::fetch(const RequestContext& context,
-                             const std::shared_ptr<CachedObject>& object, UnitRange units) {
-  const ByteRange bytes = bytes_of(units, object->version().size());
-  const CachedObject::Needs needs = object->prepare(bytes, parts_.fetch_units_max, false);
-  filler_.start(object, needs.new_ones);
-  for (const std::shared_ptr<Flight>& flight : needs.flights) {
-    Waiter<Slice> landed;
-    object->wait_for(flight, [done = landed.completion()](Result<Slice> data) mutable {
-      done.complete(std::move(data));
+Status DiskBlockCache::wait_for(const RequestContext& context, CachedObject& object,
+                                const std::vector<std::shared_ptr<Flight>>& flights) {
+  for (const std::shared_ptr<Flight>& flight : flights) {
+    Waiter<bool> landed;
+    const auto answer = std::make_shared<FirstAnswer>(landed.completion());
+    object.wait_for(flight, [answer](const Result<Slice>& data) {
+      answer->give(data ? Status() : data.error());
     });
-    if (const Result<Slice> data = landed.wait(); !data) return data.error();
+    const Cancellation::CallbackId id = context.cancellation().subscribe(
+        [answer] { answer->give({StatusCode::kCancelled, "the request was cancelled"}); });
+    const Result<bool> has_landed = landed.wait();
+    context.cancellation().unsubscribe(id);
+    if (!has_landed) return has_landed.error();
     Waiter<bool> ended;
-    object->wait_for_end(flight, [done = ended.completion()]() mutable { done.complete(true); });
+    object.wait_for_end(flight, [done = ended.completion()]() mutable { done.complete(true); });
     MR_ASSIGN_OR_RETURN([[maybe_unused]] const bool has_ended, ended.wait());
+    MR_RETURN_IF_ERROR(context.check(environment_.clock));
+  }
+  return {};
+}
+
+Status DiskBlockCache::fetch(const RequestContext& context,
+                             const std::shared_ptr<CachedObject>& object, UnitRange units,
+                             Urgency urgency) {
+  const bool is_ahead = urgency == Urgency::kSpeculative;
+  const ByteRange bytes = bytes_of(units, object->version().size());
+  for (;;) {
+    const CachedObject::Needs needs = is_ahead
+                                          ? object->prepare_ahead(units, parts_.fetch_units_max)
+                                          : object->prepare(bytes, parts_.fetch_units_max, false);
+    filler_.start(object, needs.new_ones, context.account());
+    Status status = wait_for(context, *object, needs.flights);
+    if (status.ok()) break;
+    // Enough is fetched ahead already, for whomever: its turn comes.
+    if (!is_ahead || status.code() != StatusCode::kResourceExhausted) return status;
+    environment_.clock.sleep_until(environment_.clock.now() + kRefusedPause,
+                                   &context.cancellation());
     MR_RETURN_IF_ERROR(context.check(environment_.clock));
   }
   verifier_.check(*object, units, CacheDamage::kRead, false);

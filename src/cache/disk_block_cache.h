@@ -65,7 +65,8 @@ class DiskBlockCache final : public BlockCache {
             Completion<Slice> done) override;
   Result<std::unique_ptr<CompleteObject>> open_complete(const RequestContext& context,
                                                         const ObjectVersion& object) override;
-  Status warm(const RequestContext& context, const ObjectVersion& object, ByteRange range) override;
+  Status warm(const RequestContext& context, const ObjectVersion& object, ByteRange range,
+              Urgency urgency) override;
   Status drop(const RequestContext& context, const ObjectVersion& object) override;
   Result<CheckReport> verify(const RequestContext& context, const ObjectVersion& object) override;
   Result<CheckReport> scrub(const RequestContext& context, const ScrubOptions& options) override;
@@ -83,14 +84,17 @@ class DiskBlockCache final : public BlockCache {
                  std::vector<std::unique_ptr<CacheDirectory>> directories);
 
   // True when the read was answered.
-  bool read_fresh(const std::shared_ptr<CachedObject>& object, ByteRange range,
-                  Completion<Slice>& done);
-  bool read_ready(const std::shared_ptr<CachedObject>& object, ByteRange range,
-                  Completion<Slice>& done);
+  bool read_fresh(const RequestContext& context, const std::shared_ptr<CachedObject>& object,
+                  ByteRange range, Completion<Slice>& done);
+  bool read_ready(const RequestContext& context, const std::shared_ptr<CachedObject>& object,
+                  ByteRange range, Completion<Slice>& done);
   void touch(CachedObject& object, UnitRange units);
   Status load(const RequestContext& context, const std::shared_ptr<CachedObject>& object);
   Status fetch(const RequestContext& context, const std::shared_ptr<CachedObject>& object,
-               UnitRange units);
+               UnitRange units, Urgency urgency);
+  // Until all of them are on the disk, one has failed, or the context is cancelled.
+  Status wait_for(const RequestContext& context, CachedObject& object,
+                  const std::vector<std::shared_ptr<Flight>>& flights);
   void start_scan();
   void end_scan();
 

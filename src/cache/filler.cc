@@ -51,9 +51,12 @@ std::shared_ptr<ObjectStore> Filler::store_of(const StoreId& id) {
   return found == stores_.end() ? nullptr : found->second;
 }
 
-void Filler::start(const ObjectPtr& object, const std::vector<FlightPtr>& flights) {
-  for (const FlightPtr& flight : flights)
+void Filler::start(const ObjectPtr& object, const std::vector<FlightPtr>& flights,
+                   const std::shared_ptr<FetchAccount>& account) {
+  for (const FlightPtr& flight : flights) {
+    flight->account = account;
     submit(object, flight);
+  }
 }
 
 void Filler::submit(const ObjectPtr& object, const FlightPtr& flight) {
@@ -97,6 +100,7 @@ void Filler::landed(const ObjectPtr& object, const FlightPtr& flight,
   const Slice data = result->data();
   const auto urgency = static_cast<std::size_t>(object->urgency(*flight));
   metrics_.counter(MetricId::kCacheFetchedBytes, {urgency}).add(data.size());
+  if (flight->account) flight->account->add_fetched(data.size());
   std::vector<std::uint32_t> checksums = checksums_of(data);
   if (const std::uint32_t wrong = count_wrong(object->version(), flight->units, checksums)) {
     metrics_.counter(MetricId::kCacheBadUnits, {static_cast<std::size_t>(CacheDamage::kFetched)})

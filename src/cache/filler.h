@@ -31,9 +31,11 @@ class Filler {
   // Objects that name this store are fetched from there. Replaces an earlier one.
   void add_store(const StoreId& id, std::shared_ptr<ObjectStore> store);
 
-  // Sends flights that are new in the object's list. Failures reach those who wait for the flight.
+  // Sends flights that are new in the object's list, at the cost of `account`, which may be null.
+  // Failures reach those who wait for the flight.
   void start(const std::shared_ptr<CachedObject>& object,
-             const std::vector<std::shared_ptr<Flight>>& flights);
+             const std::vector<std::shared_ptr<Flight>>& flights,
+             const std::shared_ptr<FetchAccount>& account);
 
  private:
   using ObjectPtr = std::shared_ptr<CachedObject>;

@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "base/buffer.h"
+#include "base/fetch_account.h"
 #include "base/status.h"
 #include "base/task.h"
 #include "cache/fetch_queue.h"
@@ -27,6 +29,8 @@ struct Flight {
   bool is_passed = false;  // A reader has read to its end since.
   Urgency urgency = Urgency::kSpeculative;
   std::uint32_t attempts = 0;
+  // Who made it fly; null when nobody counts. Set before it is sent.
+  std::shared_ptr<FetchAccount> account = {};
   FetchQueue::Ticket ticket = {};
   // Answered once, when the data is there or cannot be had.
   std::vector<Waiter> waiters = {};

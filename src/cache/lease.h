@@ -15,9 +15,13 @@ namespace millrace {
 // chooses, so that a job that asks again after a crash finds its own lease.
 using LeaseId = StrongType<std::string, struct LeaseIdTag>;
 
-// A part of an object that must stay once it is cached.
+// A part of an object that must stay once it is cached. Small, since a lease may have a million.
 struct LeasedRange {
-  ObjectVersion object;
+  LeasedRange(const ObjectVersion& object, ByteRange part)
+      : digest(object.digest()), object_size(object.size()), range(part) {}
+
+  ObjectDigest digest;
+  std::uint64_t object_size;
   ByteRange range;
 };
 

@@ -68,6 +68,7 @@ Result<PlanId> PlannedReads::announce(const RequestContext& context,
                                       const std::vector<PlannedRead>& reads) {
   MR_RETURN_IF_ERROR(context.check(parts_.clock));
   Plan plan;
+  plan.account = context.account();
   const std::vector<BlockRun> runs = append(plan, reads);
   const auto uses = uses_of(plan, runs);
   const auto& directories = parts_.directories.all();
@@ -169,7 +170,8 @@ std::vector<PlannedReads::Prefetch> PlannedReads::take_prefetches(Plan& plan) {
     const std::uint32_t first = run.first * kBlockUnits;
     const std::uint32_t units = unit_count(object.size());
     if (first < units && run.count > 0) {
-      prefetches.push_back({object, {first, std::min(run.count * kBlockUnits, units - first)}});
+      prefetches.push_back(
+          {object, {first, std::min(run.count * kBlockUnits, units - first)}, plan.account});
     }
     plan.ahead_bytes += bytes_of_run(plan, run);
     ++plan.fetched;
@@ -184,8 +186,9 @@ void PlannedReads::send(const std::vector<Prefetch>& prefetches) {
     // A pass, because the object may be loaded when this cache is going.
     std::optional<Gate::Pass> pass = parts_.gate.enter();
     if (!pass) return;
-    auto fetch = [this, object, units = prefetch.units, inside = std::move(*pass)] {
-      parts_.filler.start(object, object->prefetch(units, parts_.fetch_units_max));
+    auto fetch = [this, object, units = prefetch.units, account = prefetch.account,
+                  inside = std::move(*pass)] {
+      parts_.filler.start(object, object->prefetch(units, parts_.fetch_units_max), account);
     };
     auto shared = std::make_shared<decltype(fetch)>(std::move(fetch));
     if (ensure_loaded(parts_, object, [shared] { (*shared)(); })) (*shared)();

@@ -57,6 +57,7 @@ class PlannedReads {
     std::uint32_t count = 0;
   };
   struct Plan {
+    std::shared_ptr<FetchAccount> account;
     std::vector<ObjectVersion> objects;
     std::unordered_map<ObjectDigest, std::uint32_t> numbers;
     std::deque<BlockRun> runs;      // Of the reads from `done` on.
@@ -70,6 +71,7 @@ class PlannedReads {
   struct Prefetch {
     ObjectVersion object;
     UnitRange units;
+    std::shared_ptr<FetchAccount> account;
   };
 
   std::vector<BlockRun> append(Plan& plan, const std::vector<PlannedRead>& reads);

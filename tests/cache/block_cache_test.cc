@@ -202,7 +202,7 @@ TEST_F(BlockCacheTest, ADiskThatCannotBeReadIsAnsweredByTheStore) {
 TEST_F(BlockCacheTest, WarmGetsARangeOntoTheDisk) {
   const ObjectVersion object = world.add("a", 80 * kMiB);
   const RequestContext context = RequestContext::background();
-  ASSERT_TRUE(world.cache().warm(context, object, {0, object.size()}).ok());
+  ASSERT_TRUE(world.cache().warm(context, object, {0, object.size()}, Urgency::kDemanded).ok());
   const std::uint64_t gets = world.gets();
   EXPECT_EQ(gets, 20u) << "blocks of 4 MiB";
   EXPECT_TRUE(world.reads_right(object));

@@ -95,7 +95,8 @@ class HolderRun {
     auto whole = world_.cache().open_complete(context, object);
     if (!whole && whole.error() == StatusCode::kNotFound) {
       // What others hold may leave no room.
-      if (!world_.cache().warm(context, object, {0, object.size()}).ok()) return nullptr;
+      if (!world_.cache().warm(context, object, {0, object.size()}, Urgency::kDemanded).ok())
+        return nullptr;
       whole = world_.cache().open_complete(context, object);
     }
     if (whole) return *std::move(whole);

@@ -149,7 +149,7 @@ class ModelRun {
       case 3: {
         const std::uint64_t at = random() % object.size();
         // Fails when the store does, or when nothing can be kept.
-        (void)world_.cache().warm(context, object, {at, 1 + random() % kMiB});
+        (void)world_.cache().warm(context, object, {at, 1 + random() % kMiB}, Urgency::kDemanded);
         break;
       }
       case 4:

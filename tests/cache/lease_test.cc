@@ -158,7 +158,7 @@ TEST(CacheLeasesTest, KeepWhatIsLeasedAndRefuseWhatDoesNotFit) {
   CacheLeases& leases = world.cache().leases();
   const LeaseRequest request{LeaseId("job"), "test", hours(1), {{leased, {0, leased.size()}}}};
   ASSERT_TRUE(leases.grant(context, request).ok());
-  ASSERT_TRUE(world.cache().warm(context, leased, {0, leased.size()}).ok());
+  ASSERT_TRUE(world.cache().warm(context, leased, {0, leased.size()}, Urgency::kDemanded).ok());
   ASSERT_TRUE(world.reads_right(other));
   world.settle();
   const std::uint64_t gets = world.gets();
@@ -183,7 +183,7 @@ TEST(CacheLeasesTest, AFullDiskBreaksLeasesLoudly) {
   const ObjectVersion leased = world.add("leased", 24 * kMiB);
   const LeaseRequest request{LeaseId("job"), "test", hours(1), {{leased, {0, leased.size()}}}};
   ASSERT_TRUE(world.cache().leases().grant(context, request).ok());
-  ASSERT_TRUE(world.cache().warm(context, leased, {0, leased.size()}).ok());
+  ASSERT_TRUE(world.cache().warm(context, leased, {0, leased.size()}, Urgency::kDemanded).ok());
   // Somebody else fills the disk.
   auto file = world.memory_disk.open("/foreign", OpenMode::kCreate);
   const std::string filler(74 * kMiB, 'x');
