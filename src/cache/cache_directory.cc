@@ -15,6 +15,7 @@
 #include "cache/object_file.h"
 #include "cache/small_object_file.h"
 #include "platform/process.h"
+#include "platform/small_file.h"
 
 namespace millrace {
 namespace {
@@ -37,28 +38,14 @@ std::string format_text(const SectorCipher* cipher) {
   return text;
 }
 
-// A start that failed half-way leaves no format file, so that the next one can finish it.
-Status write_format(Disk& disk, const std::string& path, const std::string& file_path,
-                    const std::string& text) {
-  const std::string unfinished = file_path + ".new";
-  {
-    MR_ASSIGN_OR_RETURN(const std::unique_ptr<DiskFile> file,
-                        disk.open(unfinished, OpenMode::kCreate));
-    MR_RETURN_IF_ERROR(file->truncate(0));
-    MR_RETURN_IF_ERROR(file->write_at(0, as_bytes(text)));
-    MR_RETURN_IF_ERROR(file->sync());
-  }
-  MR_RETURN_IF_ERROR(disk.rename(unfinished, file_path, Replace::kAllowed));
-  return disk.sync_directory(path);
-}
-
 Status check_format(Disk& disk, const std::string& path, const SectorCipher* cipher) {
   const std::string file_path = path + "/format";
   const std::string wanted = format_text(cipher);
   Result<std::unique_ptr<DiskFile>> file = disk.open(file_path, OpenMode::kRead);
   if (!file) {
+    // A start that failed half-way leaves no format file, so that the next one can finish it.
     return file.error().code() == StatusCode::kNotFound
-               ? write_format(disk, path, file_path, wanted)
+               ? replace_small_file(disk, file_path, wanted)
                : file.error();
   }
   std::vector<std::byte> bytes(128);

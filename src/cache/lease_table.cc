@@ -6,13 +6,13 @@
 #include <fmt/format.h>
 
 #include "base/log.h"
+#include "platform/small_file.h"
 
 namespace millrace {
 namespace {
 
 // A million small objects take 24 MB.
 constexpr std::uint64_t kLeaseFileBytesMax = 256 * kMiB;
-constexpr std::string_view kUnfinished = ".new";
 
 }  // namespace
 
@@ -29,7 +29,7 @@ Status LeaseTable::load() {
   MutexLock lock(mutex_);
   for (const DirectoryEntry& entry : entries) {
     const std::string path = fmt::format("{}/{}", directory_, entry.name);
-    if (entry.name.ends_with(kUnfinished)) {
+    if (entry.name.ends_with(kUnfinishedSuffix)) {
       MR_RETURN_IF_ERROR(disk_.remove(path));
       continue;
     }
@@ -68,17 +68,7 @@ void LeaseTable::release_blocks(const StoredLease& lease) {
 }
 
 Status LeaseTable::write(const StoredLease& lease) {
-  const std::string path = path_of(lease.info.id);
-  const std::string unfinished = path + std::string(kUnfinished);
-  {
-    MR_ASSIGN_OR_RETURN(const std::unique_ptr<DiskFile> file,
-                        disk_.open(unfinished, OpenMode::kCreate));
-    MR_RETURN_IF_ERROR(file->truncate(0));
-    MR_RETURN_IF_ERROR(file->write_at(0, as_bytes(encode_lease(lease))));
-    MR_RETURN_IF_ERROR(file->sync());
-  }
-  MR_RETURN_IF_ERROR(disk_.rename(unfinished, path, Replace::kAllowed));
-  return disk_.sync_directory(directory_);
+  return replace_small_file(disk_, path_of(lease.info.id), encode_lease(lease));
 }
 
 Status LeaseTable::remove_file(const LeaseId& id) {

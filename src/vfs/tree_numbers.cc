@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/bytes.h"
-#include "base/checksum.h"
+#include "base/checked_line.h"
 #include "base/decimal.h"
 #include "base/hex.h"
 #include "base/log.h"
@@ -27,8 +27,7 @@ std::string tree_line(const NumberedTree& tree) {
                     {"manifest", tree.layout.manifest_key},
                     {"manifest_bytes", tree.layout.manifest_bytes},
                     {"index_bytes", tree.layout.index_bytes}};
-  const std::string text = fields.dump();
-  return fmt::format("{:08x} {}\n", crc32c(as_bytes(text)), text);
+  return checked_line(fields.dump());
 }
 
 template <class T>
@@ -45,10 +44,9 @@ std::optional<T> field(const json& fields, const char* name) {
 
 // Nothing when the line is not as it was written.
 std::optional<NumberedTree> parse_tree_line(std::string_view line) {
-  if (line.size() < 9 || line[8] != ' ') return std::nullopt;
-  const std::string_view text = line.substr(9);
-  if (fmt::format("{:08x}", crc32c(as_bytes(text))) != line.substr(0, 8)) return std::nullopt;
-  const json fields = json::parse(text, nullptr, false);
+  const std::optional<std::string_view> text = checked_text(line);
+  if (!text) return std::nullopt;
+  const json fields = json::parse(*text, nullptr, false);
   if (!fields.is_object()) return std::nullopt;
   const auto number = field<std::uint64_t>(fields, "number");
   const auto version = field<std::string>(fields, "version");
@@ -165,6 +163,15 @@ std::optional<NumberedTree> TreeNumbers::find(TreeNumber number) const {
   const auto found = trees_.find(number.value());
   if (found == trees_.end()) return std::nullopt;
   return found->second;
+}
+
+std::vector<NumberedTree> TreeNumbers::all() const {
+  MutexLock lock(mutex_);
+  std::vector<NumberedTree> trees;
+  trees.reserve(trees_.size());
+  for (const auto& [number, tree] : trees_)
+    trees.push_back(tree);
+  return trees;
 }
 
 }  // namespace millrace
