@@ -41,6 +41,8 @@ class TreeNumbers {
   Result<NumberedTree> number_of(const VersionRef& ref, const std::string& nonce,
                                  const VersionLayout& layout);
   std::optional<NumberedTree> find(TreeNumber number) const;
+  // In the order of their numbers.
+  std::vector<NumberedTree> all() const;
 
  private:
   TreeNumbers(Disk& disk, std::string path) : disk_(disk), path_(std::move(path)) {}

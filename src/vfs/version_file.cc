@@ -29,16 +29,35 @@ std::vector<FilePart> cut(const std::vector<FilePart>& parts, ByteRange range) {
 
 }  // namespace
 
+VersionFile::VersionFile(std::shared_ptr<VersionTree> tree, ManifestEntry entry,
+                         std::shared_ptr<const Caller> opener)
+    : tree_(std::move(tree)),
+      entry_(entry),
+      opener_(std::move(opener)),
+      opener_account_(opener_ && tree_->reads().observer
+                          ? tree_->reads().observer->account(tree_->ref(), *opener_)
+                          : nullptr) {}
+
+std::shared_ptr<ReadAccount> VersionFile::account_of(const RequestContext& context) const {
+  if (!opener_account_ || context.caller() == opener_) return opener_account_;
+  return tree_->reads().observer->account(tree_->ref(), *context.caller());
+}
+
 void VersionFile::read(const RequestContext& context, ByteRange range, Completion<Slice> done) {
   if (range.offset >= entry_.size()) {
     done.complete(Slice());
     return;
   }
   range.length = std::min(range.length, entry_.size() - range.offset);
-  read_from(tree_->objects(), context, range, std::move(done), true);
+  std::shared_ptr<ReadAccount> account = account_of(context);
+  const auto request = std::make_shared<const Request>(
+      Request{.context = account ? context.with_account(account) : context,
+              .range = range,
+              .account = std::move(account)});
+  read_from(tree_->objects(), request, std::move(done), true);
 }
 
-void VersionFile::read_from(const Objects& objects, const RequestContext& context, ByteRange range,
+void VersionFile::read_from(const Objects& objects, const RequestPtr& request,
                             Completion<Slice> done, bool may_renew) {
   const Result<std::vector<FilePart>> parts = objects->parts(entry_);
   if (!parts) {
@@ -46,39 +65,41 @@ void VersionFile::read_from(const Objects& objects, const RequestContext& contex
     return;
   }
   Completion<Slice> answered(
-      inline_executor(), [self = shared_from_this(), objects, context, range, may_renew,
+      inline_executor(), [self = shared_from_this(), objects, request, may_renew,
                           done = std::move(done)](Result<Slice> result) mutable {
-        if (result) {
-          done.complete(std::move(result));
-        } else {
-          self->failed(objects, context, range, std::move(done), result.error(), may_renew);
+        if (!result) {
+          self->failed(objects, request, std::move(done), result.error(), may_renew);
+          return;
         }
+        if (request->account) request->account->add_read(result->size());
+        done.complete(std::move(result));
       });
-  const std::vector<FilePart> needed = cut(*parts, range);
+  const std::vector<FilePart> needed = cut(*parts, request->range);
   if (needed.size() == 1) {
-    tree_->reads().cache.read(context, needed.front().object, needed.front().bytes,
+    tree_->reads().cache.read(request->context, needed.front().object, needed.front().bytes,
                               std::move(answered));
   } else {
-    GatheredRead::start(tree_->reads(), context, needed, range, std::move(answered));
+    GatheredRead::start(tree_->reads(), request->context, needed, request->range,
+                        std::move(answered));
   }
 }
 
-void VersionFile::failed(const Objects& objects, const RequestContext& context, ByteRange range,
-                         Completion<Slice> done, Status why, bool may_renew) {
+void VersionFile::failed(const Objects& objects, const RequestPtr& request, Completion<Slice> done,
+                         Status why, bool may_renew) {
   if (!is_gone(why)) {
     done.complete(failure(std::move(why)));
     return;
   }
-  tree_->reads().work.resume([self = shared_from_this(), objects, context, range, may_renew,
+  tree_->reads().work.resume([self = shared_from_this(), objects, request, may_renew,
                               why = std::move(why), done = std::move(done)]() mutable {
     if (may_renew) {
-      Result<Objects> newer = self->tree_->newer_than(context, objects);
+      Result<Objects> newer = self->tree_->newer_than(request->context, objects);
       if (!newer) {
         done.complete(failure(std::move(newer).error()));
         return;
       }
       if (*newer != nullptr) {
-        self->read_from(*newer, context, range, std::move(done), false);
+        self->read_from(*newer, request, std::move(done), false);
         return;
       }
     }
@@ -109,7 +130,11 @@ Result<std::unique_ptr<CompleteObject>> VersionFile::complete(const RequestConte
       parts.front().bytes.length != parts.front().object.size()) {
     return failure(StatusCode::kNotFound, "the file is not exactly one object");
   }
-  return tree_->reads().cache.open_complete(context, parts.front().object);
+  auto opened = tree_->reads().cache.open_complete(context, parts.front().object);
+  if (opened) {
+    if (const auto account = account_of(context)) account->add_handed_out(entry_.size());
+  }
+  return opened;
 }
 
 Result<std::string> VersionFile::cached(const RequestContext& context) {

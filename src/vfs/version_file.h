@@ -15,8 +15,9 @@ namespace millrace {
 // anew, it goes on with the newest layout.
 class VersionFile final : public OpenFile, public std::enable_shared_from_this<VersionFile> {
  public:
-  VersionFile(std::shared_ptr<VersionTree> tree, ManifestEntry entry)
-      : tree_(std::move(tree)), entry_(entry) {}
+  // `opener` is whom reads count for, most likely; null when nothing will be read.
+  VersionFile(std::shared_ptr<VersionTree> tree, ManifestEntry entry,
+              std::shared_ptr<const Caller> opener);
 
   std::uint64_t size() const override { return entry_.size(); }
   void read(const RequestContext& context, ByteRange range, Completion<Slice> done) override;
@@ -28,16 +29,28 @@ class VersionFile final : public OpenFile, public std::enable_shared_from_this<V
  private:
   using Objects = std::shared_ptr<const VersionObjects>;
 
-  void read_from(const Objects& objects, const RequestContext& context, ByteRange range,
-                 Completion<Slice> done, bool may_renew);
+  // One read: shared by its steps, so that they do not copy what many reads share.
+  struct Request {
+    RequestContext context;
+    ByteRange range;
+    std::shared_ptr<ReadAccount> account;  // Null when nobody counts.
+  };
+  using RequestPtr = std::shared_ptr<const Request>;
+
+  // Whom a request counts for.
+  std::shared_ptr<ReadAccount> account_of(const RequestContext& context) const;
+  void read_from(const Objects& objects, const RequestPtr& request, Completion<Slice> done,
+                 bool may_renew);
   // A read has failed: once more with a newer layout, if there is one and that may be why.
-  void failed(const Objects& objects, const RequestContext& context, ByteRange range,
-              Completion<Slice> done, Status why, bool may_renew);
+  void failed(const Objects& objects, const RequestPtr& request, Completion<Slice> done, Status why,
+              bool may_renew);
   // Once, for all reads: who reads on in spite of the failures must not fill the log.
   void report(const VersionObjects& objects, ByteRange range, const Status& why);
 
   const std::shared_ptr<VersionTree> tree_;
   const ManifestEntry entry_;
+  const std::shared_ptr<const Caller> opener_;
+  const std::shared_ptr<ReadAccount> opener_account_;
   std::atomic<bool> reported_ = false;
 };
 

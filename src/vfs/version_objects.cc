@@ -25,17 +25,21 @@ Result<ObjectVersion> VersionObjects::object_of(const ManifestEntry& file,
     MR_ASSIGN_OR_RETURN(ManifestObject object, manifest_->object_of(file, extent));
     return object_version(std::move(object));
   }
-  Shard& shard = shards_[extent.object % kShards];
+  return object(extent.object);
+}
+
+Result<ObjectVersion> VersionObjects::object(std::uint32_t number) const {
+  Shard& shard = shards_[number % kShards];
   {
     MutexLock lock(shard.mutex);
-    const auto known = shard.objects.find(extent.object);
+    const auto known = shard.objects.find(number);
     if (known != shard.objects.end()) return known->second;
   }
-  MR_ASSIGN_OR_RETURN(ManifestObject object, manifest_->object(extent.object));
-  MR_ASSIGN_OR_RETURN(ObjectVersion version, object_version(std::move(object)));
+  MR_ASSIGN_OR_RETURN(ManifestObject known_there, manifest_->object(number));
+  MR_ASSIGN_OR_RETURN(ObjectVersion version, object_version(std::move(known_there)));
   MutexLock lock(shard.mutex);
   if (shard.objects.size() >= kObjectsPerShardMax) shard.objects.erase(shard.objects.begin());
-  shard.objects.emplace(extent.object, version);
+  shard.objects.emplace(number, version);
   return version;
 }
 

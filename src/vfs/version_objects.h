@@ -39,6 +39,8 @@ class VersionObjects {
 
   // From the first byte to the last, without gaps. Empty for an empty file.
   Result<std::vector<FilePart>> parts(const ManifestEntry& file) const;
+  // By its number in the manifest.
+  Result<ObjectVersion> object(std::uint32_t number) const;
 
  private:
   static constexpr std::size_t kShards = 16;

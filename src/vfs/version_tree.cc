@@ -121,13 +121,13 @@ Result<std::string> VersionTree::read_link(const RequestContext& /*context*/, No
   return std::string(target);
 }
 
-Result<std::shared_ptr<OpenFile>> VersionTree::open(const RequestContext& /*context*/,
+Result<std::shared_ptr<OpenFile>> VersionTree::open(const RequestContext& context,
                                                     NodeNumber file) {
   MR_ASSIGN_OR_RETURN(const ManifestEntry entry, manifest()->entry(entry_of(file)));
   if (entry.kind() != EntryKind::kFile) {
     return failure(StatusCode::kInvalidArgument, "only a file can be opened");
   }
-  return std::make_shared<VersionFile>(shared_from_this(), entry);
+  return std::make_shared<VersionFile>(shared_from_this(), entry, context.caller());
 }
 
 Result<std::vector<NodeFact>> VersionTree::facts(const RequestContext& context, NodeNumber node) {
@@ -136,7 +136,8 @@ Result<std::vector<NodeFact>> VersionTree::facts(const RequestContext& context, 
   std::vector<NodeFact> facts{{"version", ref().text()},
                               {"digest", "sha256:" + to_hex(manifest->content_digest())}};
   if (entry.kind() == EntryKind::kFile) {
-    MR_ASSIGN_OR_RETURN(std::string cached, VersionFile(shared_from_this(), entry).cached(context));
+    MR_ASSIGN_OR_RETURN(std::string cached,
+                        VersionFile(shared_from_this(), entry, nullptr).cached(context));
     facts.push_back({"cached", std::move(cached)});
   }
   return facts;

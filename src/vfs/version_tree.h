@@ -10,6 +10,7 @@
 #include "dataset/manifest.h"
 #include "dataset/version_ref.h"
 #include "vfs/node_number.h"
+#include "vfs/read_observer.h"
 #include "vfs/tree.h"
 #include "vfs/version_objects.h"
 
@@ -22,6 +23,8 @@ struct VersionReads {
   Executor& work;  // May block.
   // Opens the other stores that registered objects lie in.
   StoreResolver other_stores = refuse_other_stores;
+  // Is told of every read; may be null.
+  ReadObserver* observer = nullptr;
 };
 
 // One version, as its manifest has it: the number of an entry is its index there.

@@ -32,6 +32,8 @@ class VersionTrees {
   // kNotFound for a number that was never given out.
   Result<std::shared_ptr<VersionTree>> find(const RequestContext& context, TreeNumber number)
       MR_EXCLUDES(mutex_);
+  // All that this machine has ever served.
+  std::vector<NumberedTree> known() const { return parts_.numbers.all(); }
 
  private:
   // Opened trees that are kept; those in use stay anyway.
