@@ -103,7 +103,7 @@ void VersionFile::failed(const Objects& objects, const RequestPtr& request, Comp
         return;
       }
     }
-    self->report(*objects, range, why);
+    self->report(*objects, request->range, why);
     done.complete(failure(gone(why.with_context(self->tree_->ref().text()))));
   });
 }

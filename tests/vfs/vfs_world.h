@@ -28,12 +28,21 @@ class VfsWorld : public PublishWorld {
   }
 
   void start() {
-    gateway_.reset();
+    stop();
     gateway_ = std::make_unique<Gateway>(*this);
   }
+  void stop() { gateway_.reset(); }
+  // From the next start on.
+  ReadObserver* observer = nullptr;
+  std::uint64_t cache_bytes = kGiB;
+
   FileSystem& files() { return gateway_->files; }
   DiskBlockCache& cache() { return *gateway_->cache; }
   BucketsTree& buckets() { return gateway_->buckets; }
+  VersionTrees& versions() { return gateway_->versions; }
+  DatasetsTree& datasets() { return gateway_->datasets; }
+  MemoryDisk& disk() { return disk_; }
+  Executor& work() { return work_; }
   Metrics& metrics() { return gateway_->metrics; }
   // The time of the tree alone, not of the store.
   ManualClock& clock() { return clock_; }
@@ -115,7 +124,8 @@ class VfsWorld : public PublishWorld {
                     .reads = {.cache = *cache,
                               .buffers = world.buffers,
                               .work = world.work_,
-                              .other_stores = world.other_stores()}}),
+                              .other_stores = world.other_stores(),
+                              .observer = world.observer}}),
           datasets(world.registry, versions, world.clock_),
           paths(NodePaths::open(world.disk_, "/state/nodes").value()),
           buckets({.paths = *paths, .cache = *cache, .clock = world.clock_, .requests = requests},
@@ -125,7 +135,7 @@ class VfsWorld : public PublishWorld {
     static std::unique_ptr<DiskBlockCache> open_cache(VfsWorld& world, Metrics& metrics,
                                                       ThreadPool& fetches) {
       BlockCacheOptions options;
-      options.directories.push_back({.path = "/cache", .quota_bytes = kGiB});
+      options.directories.push_back({.path = "/cache", .quota_bytes = world.cache_bytes});
       auto cache = DiskBlockCache::open({.disk = world.disk_,
                                          .clock = system_clock(),
                                          .disk_executor = world.work_,

@@ -1,0 +1,140 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/completion.h"
+#include "base/gate.h"
+#include "base/mutex.h"
+#include "base/random.h"
+#include "base/thread_pool.h"
+#include "cache/block_cache.h"
+#include "platform/disk.h"
+#include "service/preload.h"
+#include "service/preload_journal.h"
+#include "service/preload_run.h"
+#include "vfs/datasets_tree.h"
+#include "vfs/read_observer.h"
+
+namespace millrace {
+
+// The preloads of a gateway: what is to be cached before somebody reads it, and to stay.
+//
+// One runs at a time, in the order of asking; readers' fetches come before its own. Preloads are on
+// the disk: those that had not ended when the process did, however that was, go on when this is
+// opened again, and what is cached is not fetched again.
+//
+// Invariants:
+//  1. A preload that was accepted fits, and has its lease, if it wants one, before anything is
+//     fetched. What was promised to one is not promised to the next.
+//  2. Who waits is answered once, when the preload ends or his time is up.
+//
+// All methods are safe from any thread; all but wait() block. What it is made with outlives it.
+class Preloads {
+ public:
+  struct Parts {
+    DatasetsTree& datasets;
+    BlockCache& cache;
+    Disk& disk;
+    Clock& clock;
+    Random& random;
+    std::string directory;  // For its files.
+    ReadObserver* observer = nullptr;
+  };
+  static Result<std::unique_ptr<Preloads>> open(Parts parts, PreloadOptions options = {});
+  // Stops what runs, to go on at the next start. Those who wait are told kCancelled.
+  ~Preloads();
+
+  // Accepts it, and says what it will do. One that wants the same files of the same version, and is
+  // under way or leased, is joined: its lease then lasts as long as the longer of both wishes.
+  // kResourceExhausted with the figures when it does not fit; kNotFound when the version, or a
+  // pattern's files, are not there.
+  Result<PreloadInfo> start(const RequestContext& context, PreloadRequest request)
+      MR_EXCLUDES(mutex_);
+  // Newest first.
+  std::vector<PreloadInfo> list() MR_EXCLUDES(mutex_);
+  // kNotFound when there is none, or it was long ago.
+  Result<PreloadInfo> find(const PreloadId& id) MR_EXCLUDES(mutex_);
+  // Ends it and its lease. Success also when it has ended: then only the lease goes.
+  Result<PreloadInfo> cancel(const RequestContext& context, const PreloadId& id)
+      MR_EXCLUDES(mutex_);
+  // Answers with how it stands: when it has ended, at the context's deadline, or when that is
+  // cancelled. Does not block.
+  void wait(const RequestContext& context, const PreloadId& id, Completion<PreloadInfo> done)
+      MR_EXCLUDES(mutex_);
+
+ private:
+  struct Waiting {
+    // Without the lock.
+    void answer(Result<PreloadInfo> how);
+
+    Completion<PreloadInfo> done;
+    std::unique_ptr<Clock::Timer> timer;
+    RequestContext context;
+    Cancellation::CallbackId subscription = 0;
+  };
+  struct Preload {
+    PreloadInfo info;
+    std::shared_ptr<Cancellation> cancellation;
+    std::shared_ptr<PreloadProgress> progress;
+    std::map<std::uint64_t, Waiting> waiting;
+  };
+  using Table = std::map<PreloadId, Preload>;
+
+  Preloads(Parts parts, PreloadOptions options, PreloadJournal journal);
+  Status load() MR_EXCLUDES(mutex_);
+  // Puts it into the queue of the one thread that runs them.
+  void enqueue(const PreloadId& id);
+
+  Status check_request(const PreloadRequest& request) const;
+  Result<std::optional<PreloadInfo>> join(const RequestContext& context,
+                                          const PreloadRequest& request) MR_EXCLUDES(mutex_);
+  std::optional<PreloadInfo> same_as(const PreloadRequest& request) MR_EXCLUDES(mutex_);
+  void lengthen(PreloadInfo& preload, Duration lease) MR_EXCLUDES(mutex_);
+  Status add(PreloadInfo preload) MR_EXCLUDES(mutex_);
+
+  // What the thread does.
+  void run(const PreloadId& id) MR_EXCLUDES(mutex_);
+  Status work(const RequestContext& context, const PreloadInfo& preload, PreloadProgress& progress);
+  Result<std::shared_ptr<VersionTree>> open_version(const RequestContext& context,
+                                                    const PreloadRequest& request,
+                                                    PreloadProgress& progress);
+  // Nothing when it is not to run (any more).
+  std::optional<PreloadInfo> begin(const PreloadId& id, std::shared_ptr<PreloadProgress>& progress,
+                                   std::shared_ptr<Cancellation>& cancellation) MR_EXCLUDES(mutex_);
+  void end(const PreloadId& id, const Status& status) MR_EXCLUDES(mutex_);
+  bool keeps_lease(const PreloadId& id) MR_EXCLUDES(mutex_);
+  std::optional<Duration> lease_of(const PreloadId& id) MR_EXCLUDES(mutex_);
+
+  PreloadInfo described(const Preload& preload) const;
+  void add_leases(std::vector<PreloadInfo>& preloads);
+  void answer_now(const PreloadId& id, std::uint64_t waiter) MR_EXCLUDES(mutex_);
+  std::uint64_t next_waiter() MR_EXCLUDES(mutex_);
+  // Takes `done`, or returns its answer when there is nothing to wait for.
+  std::optional<Result<PreloadInfo>> add_waiter(const RequestContext& context, const PreloadId& id,
+                                                std::uint64_t waiter,
+                                                Cancellation::CallbackId subscription,
+                                                Completion<PreloadInfo>& done) MR_EXCLUDES(mutex_);
+  void save(const PreloadInfo& preload) MR_REQUIRES(mutex_);
+  void forget_old_ones() MR_REQUIRES(mutex_);
+
+  const Parts parts_;
+  const PreloadOptions options_;
+  // Held over all of a start, so that two do not both find room for one.
+  Mutex starting_;
+
+  Mutex mutex_;
+  PreloadJournal journal_ MR_GUARDED_BY(mutex_);
+  Table preloads_ MR_GUARDED_BY(mutex_);
+  std::uint64_t last_waiter_ MR_GUARDED_BY(mutex_) = 0;
+  bool stopping_ MR_GUARDED_BY(mutex_) = false;
+
+  Gate timers_;        // Of those who wait.
+  ThreadPool thread_;  // Last: it uses the members above.
+};
+
+}  // namespace millrace

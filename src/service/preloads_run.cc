@@ -1,0 +1,102 @@
+// The half of Preloads that its thread does.
+#include <algorithm>
+
+#include "base/log.h"
+#include "service/preloads.h"
+
+namespace millrace {
+
+std::optional<PreloadInfo> Preloads::begin(const PreloadId& id,
+                                           std::shared_ptr<PreloadProgress>& progress,
+                                           std::shared_ptr<Cancellation>& cancellation) {
+  MutexLock lock(mutex_);
+  const auto found = preloads_.find(id);
+  if (stopping_ || found == preloads_.end() || has_ended(found->second.info.state)) {
+    return std::nullopt;
+  }
+  Preload& preload = found->second;
+  progress = preload.progress;
+  cancellation = preload.cancellation;
+  progress->restart(parts_.clock.now(), preload.info.bytes_total);
+  progress->add(preload.info.bytes_done, false);
+  preload.info.state = PreloadState::kRunning;
+  save(preload.info);
+  return preload.info;
+}
+
+void Preloads::run(const PreloadId& id) {
+  std::shared_ptr<PreloadProgress> progress;
+  std::shared_ptr<Cancellation> cancellation;
+  const std::optional<PreloadInfo> preload = begin(id, progress, cancellation);
+  if (!preload) return;
+  const PreloadRequest& request = preload->request;
+  RequestContext context =
+      RequestContext(TimePoint::max(), std::make_shared<const Caller>(request.holder))
+          .with_cancellation(cancellation);
+  if (parts_.observer != nullptr) {
+    context = context.with_account(parts_.observer->account(request.version, request.holder));
+  }
+  const Status status = work(context, *preload, *progress);
+  if (status.ok()) {
+    log_info("a preload is ready", {{"preload", id.value()}, {"version", request.version.text()}});
+  } else if (!cancellation->requested()) {
+    log_error("a preload has failed", {{"preload", id.value()},
+                                       {"version", request.version.text()},
+                                       {"error", status.to_string()}});
+  }
+  end(id, status);
+  if (keeps_lease(id)) return;
+  const Status released =
+      parts_.cache.leases().release(RequestContext::background(), PreloadRun::lease_of(id));
+  if (!released.ok()) {
+    log_error("the lease of a preload that ended cannot be released",
+              {{"preload", id.value()}, {"error", released.to_string()}});
+  }
+}
+
+// A preload that failed, or was cancelled while it renewed its lease, has none.
+bool Preloads::keeps_lease(const PreloadId& id) {
+  MutexLock lock(mutex_);
+  const auto found = preloads_.find(id);
+  return stopping_ ||
+         (found != preloads_.end() && found->second.info.state == PreloadState::kReady);
+}
+
+std::optional<Duration> Preloads::lease_of(const PreloadId& id) {
+  MutexLock lock(mutex_);
+  const auto found = preloads_.find(id);
+  return found == preloads_.end() ? std::nullopt : found->second.info.request.lease;
+}
+
+Result<std::shared_ptr<VersionTree>> Preloads::open_version(const RequestContext& context,
+                                                            const PreloadRequest& request,
+                                                            PreloadProgress& progress) {
+  Duration pause = options_.pause_min;
+  for (;;) {
+    Result<std::shared_ptr<VersionTree>> tree = parts_.datasets.version(context, request.version);
+    if (tree || !preload_may_wait_out(tree.error())) return tree;
+    // After a restart the store may not be there yet.
+    progress.set_problem(tree.error().to_string());
+    parts_.clock.sleep_until(parts_.clock.now() + pause, &context.cancellation());
+    MR_RETURN_IF_ERROR(context.check(parts_.clock));
+    pause = std::min(2 * pause, options_.pause_max);
+  }
+}
+
+Status Preloads::work(const RequestContext& context, const PreloadInfo& preload,
+                      PreloadProgress& progress) {
+  MR_ASSIGN_OR_RETURN(const std::shared_ptr<VersionTree> tree,
+                      open_version(context, preload.request, progress));
+  PreloadRun run({.cache = parts_.cache, .clock = parts_.clock, .options = options_}, preload.id,
+                 preload.request, tree);
+  MR_RETURN_IF_ERROR(run.prepare(context));
+  // Also what was leased before a restart: it may have expired or been broken since.
+  MR_RETURN_IF_ERROR(run.grant(context));
+  MR_RETURN_IF_ERROR(run.fetch(context, progress));
+  // It lasts from when it is ready. Somebody may have joined who wants it longer.
+  const std::optional<Duration> lease = lease_of(preload.id);
+  if (!lease) return {};
+  return parts_.cache.leases().renew(context, PreloadRun::lease_of(preload.id), *lease);
+}
+
+}  // namespace millrace

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/executor.h"
+#include "base/gate.h"
+#include "base/mutex.h"
+#include "platform/disk.h"
+#include "service/usage_row.h"
+#include "vfs/read_observer.h"
+
+namespace millrace {
+
+struct UsageOptions {
+  // Of (version, principal, run). Beyond it, what was used longest ago is folded together.
+  std::size_t rows_max = 4096;
+  // Readers that are counted one by one at a time; each takes 2.5 KiB.
+  std::size_t accounts_max = 4096;
+  // How much a kill may lose.
+  Duration save_period = std::chrono::seconds(5);
+};
+
+// Who read what: bytes, requests, and bytes that the store had to deliver, by version, principal
+// and run. Kept in a file.
+//
+// Invariants:
+//  1. What is counted is in the sum of all rows for ever: folding rows together loses names, never
+//     counts. A kill loses what was counted since the last save.
+//  2. A count is in an account, or in a row, and moves from the first to the second.
+//
+// All methods are safe from any thread. What it is made with outlives it, and so do its accounts'
+// users.
+class Usage final : public ReadObserver {
+ public:
+  struct Parts {
+    Disk& disk;
+    Clock& clock;
+    Executor& work;  // Saves; may block.
+    std::string path;
+  };
+  // kCorruption when the file is none of ours: it is left alone.
+  static Result<std::unique_ptr<Usage>> open(Parts parts, UsageOptions options = {});
+  // Saves.
+  ~Usage() override;
+
+  std::shared_ptr<ReadAccount> account(const VersionRef& version, const Caller& caller) override
+      MR_EXCLUDES(mutex_);
+  // In the order of their keys, with all that was counted by now.
+  std::vector<UsageRow> rows() MR_EXCLUDES(mutex_);
+  // Writes the file if anything was counted. Blocks.
+  Status save() MR_EXCLUDES(saving_, mutex_);
+  // By version, in the Prometheus text format: at most `versions_max` of those that were read most,
+  // the others together.
+  std::string render_prometheus(std::size_t versions_max) MR_EXCLUDES(mutex_);
+
+ private:
+  class Account;
+  struct Row {
+    UsageCounts counts;
+    WallTime last{};
+  };
+
+  Usage(Parts parts, UsageOptions options) : parts_(std::move(parts)), options_(options) {}
+  Status load() MR_EXCLUDES(mutex_);
+  void schedule_save() MR_EXCLUDES(mutex_);
+  void save_now_and_then() MR_EXCLUDES(saving_, mutex_);
+  // Moves what accounts have into rows, and drops accounts that nobody uses.
+  void settle() MR_REQUIRES(mutex_);
+  void fold() MR_REQUIRES(mutex_);
+  std::vector<UsageRow> listed() const MR_REQUIRES(mutex_);
+
+  const Parts parts_;
+  const UsageOptions options_;
+  Mutex saving_;  // Held over the disk; taken before mutex_.
+
+  Mutex mutex_;
+  std::map<UsageKey, std::shared_ptr<Account>> accounts_ MR_GUARDED_BY(mutex_);
+  std::map<UsageKey, Row> rows_ MR_GUARDED_BY(mutex_);
+  bool changed_ MR_GUARDED_BY(mutex_) = false;
+  bool closing_ MR_GUARDED_BY(mutex_) = false;
+  std::unique_ptr<Clock::Timer> timer_ MR_GUARDED_BY(mutex_);
+  Gate saves_;  // Those that are scheduled.
+};
+
+}  // namespace millrace

@@ -1,0 +1,209 @@
+#include "service/usage.h"
+
+#include <numeric>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/manual_clock.h"
+#include "base/manual_executor.h"
+#include "platform/small_file.h"
+#include "tests/service/service_world.h"
+
+namespace millrace {
+namespace {
+
+constexpr std::size_t kFileBytes = 2 * kMiB + 5;
+
+RequestContext as(const std::string& principal, const std::string& run) {
+  return {TimePoint::max(), std::make_shared<const Caller>(principal, run)};
+}
+
+UsageCounts sum_of(const std::vector<UsageRow>& rows) {
+  UsageCounts sum;
+  for (const UsageRow& row : rows)
+    sum += row.counts;
+  return sum;
+}
+
+VersionRef version(const std::string& text) { return VersionRef::parse(text).value(); }
+
+// A usage on a disk of its own, whose time is the test's.
+class UsageTest : public ::testing::Test {
+ protected:
+  UsageTest() { EXPECT_TRUE(disk_.make_directories("/state").ok()); }
+  std::unique_ptr<Usage> open(UsageOptions options = {}) {
+    return Usage::open({.disk = disk_, .clock = clock_, .work = work_, .path = "/state/usage"},
+                       options)
+        .value();
+  }
+
+  MemoryDisk disk_;
+  ManualClock clock_;
+  ManualExecutor work_;
+};
+
+TEST_F(UsageTest, CountsByVersionPrincipalAndRun) {
+  const auto usage = open();
+  const auto account = usage->account(version("a@v1"), {.principal = "uid:1", .run = "r"});
+  account->add_read(100);
+  account->add_read(50);
+  account->add_fetched(4096);
+  account->add_handed_out(1000);
+  usage->account(version("a@v1"), {.principal = "uid:2", .run = ""})->add_read(1);
+  const std::vector<UsageRow> rows = usage->rows();
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].key, (UsageKey{"a@v1", "uid:1", "r"}));
+  EXPECT_EQ(rows[0].counts, (UsageCounts{.read_bytes = 150,
+                                         .reads = 2,
+                                         .fetched_bytes = 4096,
+                                         .handed_out_files = 1,
+                                         .handed_out_bytes = 1000}));
+  EXPECT_EQ(rows[1].counts.reads, 1u);
+  account->add_read(7);
+  EXPECT_EQ(usage->rows()[0].counts.read_bytes, 157u) << "an account is not emptied twice";
+}
+
+TEST_F(UsageTest, IsKeptOverRestartsAndAKillLosesOnePeriod) {
+  auto usage = open();
+  const auto count = [&](std::uint64_t bytes) {
+    usage->account(version("a@v1"), {.principal = "uid:1", .run = ""})->add_read(bytes);
+  };
+  count(1);
+  clock_.advance(std::chrono::seconds(5));
+  work_.run_all();
+  count(10);
+  {
+    // What a kill leaves: the file as it was last saved.
+    const std::string text = read_small_file(disk_, "/state/usage", kMiB).value();
+    EXPECT_EQ(sum_of(decode_usage(text, "usage").value()).read_bytes, 1u);
+  }
+  usage.reset();
+  usage = open();
+  count(100);
+  EXPECT_EQ(sum_of(usage->rows()), (UsageCounts{.read_bytes = 111, .reads = 3}));
+  usage.reset();
+  disk_.simulate_power_loss(1);
+  EXPECT_EQ(sum_of(open()->rows()).read_bytes, 111u);
+}
+
+TEST_F(UsageTest, RowsAreBoundedAndNothingIsLost) {
+  const auto usage = open({.rows_max = 10, .accounts_max = 4});
+  std::uint64_t total = 0;
+  for (std::uint64_t n = 0; n < 100; ++n) {
+    clock_.advance(std::chrono::seconds(1));
+    work_.run_all();
+    const VersionRef of = version("d" + std::to_string(n % 3) + "@v1");
+    usage->account(of, {.principal = "uid:" + std::to_string(n), .run = "r"})->add_read(n);
+    total += n;
+    (void)usage->rows();
+  }
+  const std::vector<UsageRow> rows = usage->rows();
+  EXPECT_LE(rows.size(), 10u);
+  EXPECT_EQ(sum_of(rows).read_bytes, total);
+  EXPECT_EQ(sum_of(rows).reads, 100u);
+  // The newest have their names.
+  EXPECT_EQ(
+      std::ranges::count(rows, "uid:99", [](const UsageRow& row) { return row.key.principal; }), 1);
+  EXPECT_GE(
+      std::ranges::count(rows, kOtherUsage, [](const UsageRow& row) { return row.key.principal; }),
+      1);
+}
+
+TEST_F(UsageTest, ReadersAtATimeAreBoundedToo) {
+  const auto usage = open({.rows_max = 100, .accounts_max = 4});
+  std::vector<std::shared_ptr<ReadAccount>> accounts;
+  for (int n = 0; n < 50; ++n) {
+    accounts.push_back(
+        usage->account(version("a@v1"), {.principal = std::to_string(n), .run = ""}));
+    accounts.back()->add_read(1);
+  }
+  const std::vector<UsageRow> rows = usage->rows();
+  EXPECT_EQ(rows.size(), 5u);
+  EXPECT_EQ(sum_of(rows).reads, 50u);
+}
+
+TEST_F(UsageTest, ADamagedLineCostsThatLine) {
+  {
+    const auto usage = open();
+    usage->account(version("a@v1"), {.principal = "uid:1", .run = ""})->add_read(1);
+    usage->account(version("b@v1"), {.principal = "uid:1", .run = ""})->add_read(2);
+  }
+  std::string text = read_small_file(disk_, "/state/usage", kMiB).value();
+  text[text.find("a@v1")] = 'x';
+  ASSERT_TRUE(replace_small_file(disk_, "/state/usage", text).ok());
+  EXPECT_EQ(sum_of(open()->rows()).read_bytes, 2u);
+  const Usage::Parts parts{.disk = disk_, .clock = clock_, .work = work_, .path = "/state/usage"};
+  ASSERT_TRUE(replace_small_file(disk_, "/state/usage", "something else").ok());
+  EXPECT_EQ(Usage::open(parts).error().code(), StatusCode::kCorruption);
+  ASSERT_TRUE(replace_small_file(disk_, "/state/usage", "millrace-usage 2\n").ok());
+  EXPECT_EQ(Usage::open(parts).error().code(), StatusCode::kUnsupported);
+  EXPECT_EQ(read_small_file(disk_, "/state/usage", kMiB).value(), "millrace-usage 2\n");
+}
+
+TEST_F(UsageTest, MetricsAreByVersionAndBounded) {
+  const auto usage = open();
+  EXPECT_EQ(usage->render_prometheus(2), "");
+  for (std::uint64_t n = 1; n <= 5; ++n) {
+    const auto account =
+        usage->account(version("d" + std::to_string(n) + "@v1"), {.principal = "uid:1", .run = ""});
+    account->add_read(n);
+  }
+  const std::string page = usage->render_prometheus(2);
+  EXPECT_NE(page.find("millrace_version_read_bytes_total{version=\"d5@v1\"} 5\n"),
+            std::string::npos);
+  EXPECT_NE(page.find("millrace_version_read_bytes_total{version=\"(other)\"} 6\n"),
+            std::string::npos);
+  EXPECT_EQ(page.find("d3@v1"), std::string::npos);
+  EXPECT_EQ(page.find("uid:1"), std::string::npos);
+}
+
+TEST(UsageOfFilesTest, SixtyFourReadersCauseOneFetchOfEachByte) {
+  ServiceWorld world;
+  world.tree.write("large.bin", publish_bytes(kFileBytes, 1));
+  ASSERT_TRUE(world.publish("a@v1"));
+  const NodeNumber node = world.at("datasets/a/v1/large.bin").number;
+  std::vector<std::thread> readers;
+  for (int n = 0; n < 64; ++n) {
+    readers.emplace_back([&, n] {
+      const RequestContext context = as("uid:" + std::to_string(n % 4), "");
+      const auto file = world.files().open(context, node).value();
+      Waiter<Slice> waiter;
+      file->read(context, {0, kFileBytes}, waiter.completion());
+      EXPECT_TRUE(waiter.wait());
+    });
+  }
+  for (std::thread& reader : readers)
+    reader.join();
+  const std::vector<UsageRow> rows = world.usage().rows();
+  EXPECT_EQ(rows.size(), 4u);
+  EXPECT_EQ(sum_of(rows),
+            (UsageCounts{.read_bytes = 64 * kFileBytes, .reads = 64, .fetched_bytes = kFileBytes}));
+}
+
+TEST(UsageOfFilesTest, AReadCountsForWhoReads) {
+  ServiceWorld world;
+  world.tree.write("f", publish_bytes(1000, 2));
+  ASSERT_TRUE(world.publish("a@v1"));
+  const RequestContext opener = as("uid:1", "r1");
+  const auto file = world.files().open(opener, world.at("datasets/a/v1/f").number).value();
+  const auto read = [&](const RequestContext& context, ByteRange range) {
+    Waiter<Slice> waiter;
+    file->read(context, range, waiter.completion());
+    EXPECT_TRUE(waiter.wait());
+  };
+  read(opener, {0, 2000});
+  read(as("uid:2", ""), {0, 10});
+  read(opener, {5000, 10});
+  const std::vector<UsageRow> rows = world.usage().rows();
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].key, (UsageKey{"a@v1", "uid:1", "r1"}));
+  EXPECT_EQ(rows[0].counts.read_bytes, 1000u);
+  EXPECT_GT(rows[0].counts.fetched_bytes, 0u);
+  EXPECT_EQ(rows[1].counts, (UsageCounts{.read_bytes = 10, .reads = 1}));
+}
+
+}  // namespace
+}  // namespace millrace
