@@ -6,6 +6,9 @@
 namespace millrace {
 namespace {
 
+// Metrics by version are of those that were read most.
+constexpr std::size_t kVersionSeriesMax = 100;
+
 // Ready once the cache is open and the store was asked: what is cached is served without its
 // answer.
 ControlAnswer readiness(Daemon& daemon) {
@@ -15,7 +18,8 @@ ControlAnswer readiness(Daemon& daemon) {
 }
 
 ControlAnswer metrics_page(Daemon& daemon) {
-  return {.text = daemon.gateway().metrics().render_prometheus(),
+  return {.text = daemon.gateway().metrics().render_prometheus() +
+                  daemon.gateway().usage().render_prometheus(kVersionSeriesMax),
           .text_type = "text/plain; version=0.0.4"};
 }
 

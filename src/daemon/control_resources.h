@@ -20,6 +20,10 @@ void add_version_routes(ControlRoutes& routes, Gateway& gateway);
 void add_run_routes(ControlRoutes& routes, Gateway& gateway);
 // /v1/cache
 void add_cache_routes(ControlRoutes& routes, Gateway& gateway);
+// /v1/preloads
+void add_preload_routes(ControlRoutes& routes, Gateway& gateway);
+// /v1/usage
+void add_usage_routes(ControlRoutes& routes, Gateway& gateway);
 // /v1/leases
 void add_lease_routes(ControlRoutes& routes, Gateway& gateway);
 

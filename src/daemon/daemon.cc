@@ -34,6 +34,8 @@ Daemon::Daemon(Application& application, std::unique_ptr<Gateway> gateway, Daemo
   add_run_routes(routes_, *gateway_);
   add_cache_routes(routes_, *gateway_);
   add_lease_routes(routes_, *gateway_);
+  add_preload_routes(routes_, *gateway_);
+  add_usage_routes(routes_, *gateway_);
   for (const auto& front_end : front_ends_)
     front_end->add_routes(routes_);
   server_ =

@@ -65,7 +65,8 @@ Gateway::Trees::Trees(Gateway& gateway)
                           .other_stores =
                               [&application = gateway.application_](const std::string& url) {
                                 return application.other_store(url);
-                              }}}),
+                              },
+                          .observer = gateway.usage_.get()}}),
       datasets(gateway.registry_, versions, gateway.clock()),
       buckets(gateway.exports_.empty()
                   ? nullptr
@@ -101,7 +102,13 @@ Result<std::unique_ptr<Gateway>> Gateway::open(Application& application, Missing
   std::unique_ptr<Gateway> gateway(new Gateway(application, std::move(store)));
   MR_RETURN_IF_ERROR(gateway->open_cache());
   MR_RETURN_IF_ERROR(gateway->open_buckets());
+  MR_ASSIGN_OR_RETURN(gateway->usage_,
+                      Usage::open({.disk = gateway->disk_,
+                                   .clock = gateway->clock(),
+                                   .work = gateway->background_,
+                                   .path = join_path(gateway->directory(), "usage")}));
   gateway->trees_ = std::make_unique<Trees>(*gateway);
+  MR_RETURN_IF_ERROR(gateway->open_services());
   return gateway;
 }
 
@@ -129,6 +136,19 @@ Status Gateway::open_buckets() {
     const StoreId id(store->describe());
     exports_.push_back({.name = bucket.name, .store = std::move(store), .id = id});
   }
+  return {};
+}
+
+Status Gateway::open_services() {
+  MR_ASSIGN_OR_RETURN(preloads_, Preloads::open({.datasets = datasets(),
+                                                 .cache = cache(),
+                                                 .disk = disk_,
+                                                 .clock = clock(),
+                                                 .random = system_random(),
+                                                 .directory = join_path(directory(), "preloads"),
+                                                 .observer = usage_.get()}));
+  cached_versions_ =
+      std::make_unique<CachedVersions>(versions(), datasets(), cache(), *preloads_, clock());
   return {};
 }
 

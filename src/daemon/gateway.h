@@ -12,6 +12,9 @@
 #include "dataset/registry.h"
 #include "platform/event_loop.h"
 #include "platform/posix_disk.h"
+#include "service/cached_versions.h"
+#include "service/preloads.h"
+#include "service/usage.h"
 #include "vfs/buckets_tree.h"
 #include "vfs/file_system.h"
 #include "vfs/node_paths.h"
@@ -58,6 +61,9 @@ class Gateway {
   VersionTrees& versions() { return trees_->versions; }
   DatasetsTree& datasets() { return trees_->datasets; }
   FileSystem& files() { return trees_->files; }
+  Usage& usage() { return *usage_; }
+  Preloads& preloads() { return *preloads_; }
+  CachedVersions& cached_versions() { return *cached_versions_; }
 
  private:
   // What clients see, lowest first.
@@ -73,6 +79,7 @@ class Gateway {
   Gateway(Application& application, std::shared_ptr<ObjectStore> store);
   Status open_cache();
   Status open_buckets();
+  Status open_services();
 
   // In the order in which they depend on each other.
   Application& application_;
@@ -91,7 +98,10 @@ class Gateway {
   std::unique_ptr<TreeNumbers> numbers_;
   std::unique_ptr<NodePaths> node_paths_;
   std::vector<BucketExport> exports_;
+  std::unique_ptr<Usage> usage_;
   std::unique_ptr<Trees> trees_;
+  std::unique_ptr<Preloads> preloads_;
+  std::unique_ptr<CachedVersions> cached_versions_;
 };
 
 }  // namespace millrace

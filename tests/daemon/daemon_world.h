@@ -71,8 +71,12 @@ class DaemonWorld {
 
   RawClient client() { return RawClient(settings().socket); }
   RawClient::Answer get(const std::string& path) { return client().get(path); }
-  RawClient::Answer ask(const std::string& method, const std::string& path) {
-    return client().ask(method + " " + path + " HTTP/1.1\r\nHost: test\r\n\r\n");
+  RawClient::Answer ask(const std::string& method, const std::string& path,
+                        const std::string& body = "") {
+    const std::string length =
+        body.empty() ? "" : "Content-Length: " + std::to_string(body.size()) + "\r\n";
+    return client().ask(method + " " + path + " HTTP/1.1\r\nHost: test\r\n" + length + "\r\n" +
+                        body);
   }
   Json document(const std::string& path) {
     const RawClient::Answer answer = get(path);

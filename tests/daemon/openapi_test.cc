@@ -29,6 +29,7 @@ std::string lower_method(HttpMethod method) {
 struct RouteExample {
   std::string path;
   int status = 200;
+  std::string body = {};
 };
 
 using RouteExamples = std::map<std::pair<std::string, std::string>, std::vector<RouteExample>>;
@@ -47,6 +48,24 @@ RouteExamples route_examples() {
       {{"get", "/v1/runs"}, {{"/v1/runs"}, {"/v1/runs?limit=x", 400}}},
       {{"get", "/v1/cache"}, {{"/v1/cache"}}},
       {{"get", "/v1/leases"}, {{"/v1/leases"}}},
+      {{"get", "/v1/cache/versions"}, {{"/v1/cache/versions"}}},
+      {{"delete", "/v1/cache/versions/{name}/{version}"},
+       {{"/v1/cache/versions/pets/v1"}, {"/v1/cache/versions/pets/v9", 404}}},
+      {{"post", "/v1/cache/verify"},
+       {{"/v1/cache/verify"},
+        {"/v1/cache/verify", 200, R"({"version": "pets@v1"})"},
+        {"/v1/cache/verify", 400, R"({"versoin": "pets@v1"})"}}},
+      {{"get", "/v1/preloads"}, {{"/v1/preloads"}}},
+      {{"post", "/v1/preloads"},
+       {{"/v1/preloads", 200,
+         R"({"version": "pets@current", "paths": ["*"], "lease_seconds": 60})"},
+        {"/v1/preloads", 400},
+        {"/v1/preloads", 400, R"({"version": "pets@v1", "lease_seconds": -1})"},
+        {"/v1/preloads", 404, R"({"version": "pets@v1", "paths": ["none"]})"}}},
+      {{"get", "/v1/preloads/{id}"},
+       {{"/v1/preloads/000000000000?wait=30s", 404}, {"/v1/preloads/000000000000?wait=x", 400}}},
+      {{"delete", "/v1/preloads/{id}"}, {{"/v1/preloads/000000000000", 404}}},
+      {{"get", "/v1/usage"}, {{"/v1/usage"}, {"/v1/usage?by=version"}, {"/v1/usage?by=x", 400}}},
       {{"delete", "/v1/leases/{lease}"}, {{"/v1/leases/job", 204}, {"/v1/leases/job", 404}}},
   };
 }
@@ -102,7 +121,8 @@ TEST_F(OpenApi, SaysWhatTheServerAnswers) {
     const auto& of_route = examples[{name, pattern}];
     EXPECT_FALSE(of_route.empty()) << name << " " << pattern << " has no example in this test";
     for (const RouteExample& example : of_route) {
-      const auto answer = world_.ask(std::string(http_method_name(method)), example.path);
+      const auto answer =
+          world_.ask(std::string(http_method_name(method)), example.path, example.body);
       EXPECT_EQ(answer.status, example.status) << example.path << " " << answer.body;
       const std::string status = std::to_string(answer.status);
       const YAML::Node named = responses[status] ? responses[status] : responses["default"];
