@@ -19,6 +19,7 @@ constexpr std::string_view kVersionHelp = "Versions of datasets: ls, show, diff,
 constexpr std::string_view kAliasHelp = "Names that point to versions: set, ls, rollback, rm";
 constexpr std::string_view kRegistryHelp = "The registry as YAML: import, export";
 constexpr std::string_view kConfigHelp = "Settings: show";
+constexpr std::string_view kCacheHelp = "The cache of this machine: ls, stat, drop, verify";
 
 // Every command, in the order of the help.
 constexpr std::array kRows = {
@@ -61,6 +62,14 @@ constexpr std::array kRows = {
     Row{"", "", "Data", register_run},
     Row{"run", "", "Data", register_run_ls},
     Row{"run", "", "Data", register_run_show},
+    Row{"", "", "Data", register_preload},
+    Row{"preload", "", "Data", register_preload_ls},
+    Row{"preload", "", "Data", register_preload_cancel},
+    Row{"cache", kCacheHelp, "This machine", register_cache_ls},
+    Row{"cache", kCacheHelp, "This machine", register_cache_stat},
+    Row{"cache", kCacheHelp, "This machine", register_cache_drop},
+    Row{"cache", kCacheHelp, "This machine", register_cache_verify},
+    Row{"", "", "This machine", register_usage},
     Row{"registry", kRegistryHelp, "Data", register_registry_import},
     Row{"registry", kRegistryHelp, "Data", register_registry_export},
 };

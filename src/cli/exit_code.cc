@@ -10,12 +10,10 @@ namespace {
 
 using enum StatusCode;
 
-const std::array<ExitCode, 11>& table() {
-  static const std::array<ExitCode, 11> codes = {{
+const std::array<ExitCode, 12>& table() {
+  static const std::array<ExitCode, 12> codes = {{
       {kExitOk, "success", {kOk}},
-      {kExitFailure,
-       "failure: the local disk, a limit of this machine, or a bug of ours",
-       {kIoError, kResourceExhausted, kInternal}},
+      {kExitFailure, "failure: the local disk, or a bug of ours", {kIoError, kInternal}},
       {kExitUsage, "usage: a wrong command, flag, URL, setting or name", {kInvalidArgument}},
       {3, "not found", {kNotFound}},
       {4, "no permission, or no valid credentials", {kPermissionDenied, kUnauthenticated}},
@@ -25,6 +23,9 @@ const std::array<ExitCode, 11>& table() {
       {6, "conflict: the object exists already, or has changed", {kConflict, kPreconditionFailed}},
       {7, "the store cannot do this", {kUnsupported}},
       {8, "bytes failed their checksum", {kCorruption}},
+      {9,
+       "no room: the cache cannot hold it, or a limit of this machine is reached",
+       {kResourceExhausted}},
       {130, "interrupted by a signal (128 + its number)", {kCancelled}},
       {kExitReaderGone, "the reader of the output went away, as in 'millrace ... | head'", {}},
   }};

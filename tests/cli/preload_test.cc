@@ -1,0 +1,81 @@
+// Preloads, the cache's commands and usage against a real daemon in the background.
+#include <signal.h>
+
+#include <gmock/gmock.h>
+
+#include "tests/cli/millrace_process.h"
+
+namespace millrace::cli {
+namespace {
+
+using ::testing::HasSubstr;
+
+class PreloadCommand : public MillraceTest {
+ protected:
+  void SetUp() override {
+    MillraceTest::SetUp();
+    if (IsSkipped()) return;
+    write("tree/train/a.bin", std::string(5 << 20, 'a'));
+    write("tree/val/b.bin", std::string(5 << 20, 'b'));
+    const Outcome published = millrace({"publish", path("tree"), "pets@v1"});
+    ASSERT_EQ(published.exit_code, 0) << published.err;
+  }
+  void TearDown() override {
+    if (!directory_.empty()) millrace({"stop"});
+    MillraceTest::TearDown();
+  }
+  Outcome preload(std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"preload", "pets@v1", "--json"});
+    return millrace(flags);
+  }
+};
+
+TEST_F(PreloadCommand, ReadyIsExitCodeZero) {
+  const Outcome ready = preload({"--paths", "train/**", "--lease", "1h", "--wait"});
+  ASSERT_EQ(ready.exit_code, 0) << ready.err;
+  EXPECT_EQ(ready.json()["state"], "ready");
+  EXPECT_EQ(ready.json()["files"], 1);
+  const Outcome listed = millrace({"preload", "ls"});
+  EXPECT_THAT(listed.out, HasSubstr("ready"));
+  EXPECT_THAT(millrace({"cache", "ls"}).out, HasSubstr("pets@v1"));
+  EXPECT_THAT(millrace({"cache", "stat"}).out, HasSubstr("leased:"));
+  EXPECT_EQ(millrace({"cache", "verify"}).exit_code, 0);
+  EXPECT_THAT(millrace({"usage"}).out, HasSubstr("pets@v1"));
+  EXPECT_EQ(millrace({"usage", "--by", "color"}).exit_code, 2);
+  EXPECT_EQ(preload({"--paths", "test/**"}).exit_code, 3);
+  EXPECT_EQ(preload({"--paths", "["}).exit_code, 2);
+  EXPECT_EQ(preload({"--lease", "soon"}).exit_code, 2);
+  EXPECT_EQ(millrace({"preload"}).exit_code, 2);
+  EXPECT_EQ(millrace({"preload", "cancel", "000000000000"}).exit_code, 3);
+}
+
+TEST_F(PreloadCommand, WhatDoesNotFitHasAnExitCodeOfItsOwn) {
+  variables_["MILLRACE_CACHE_SIZE"] = "64MiB";
+  write("tree/huge.bin", std::string(66 << 20, 'c'));
+  ASSERT_EQ(millrace({"publish", path("tree"), "pets@v2"}).exit_code, 0);
+  const Outcome refused = millrace({"preload", "pets@v2", "--wait"});
+  EXPECT_EQ(refused.exit_code, 9) << refused.err;
+  EXPECT_THAT(refused.err, HasSubstr("too little"));
+  const Outcome part = millrace({"preload", "pets@v2", "--what-fits", "--wait", "--json"});
+  EXPECT_EQ(part.exit_code, 0) << part.err;
+  EXPECT_GT(part.json()["fit"]["short_bytes"], 0);
+}
+
+TEST_F(PreloadCommand, GoesOnAfterTheDaemonWasKilled) {
+  const Outcome started = preload({"--rate", "1B/s", "--lease", "1h"});
+  ASSERT_EQ(started.exit_code, 0) << started.err;
+  const std::string id = started.json()["preload"];
+  const int daemon = millrace({"status", "--json"}).json()["pid"];
+  ASSERT_EQ(::kill(daemon, SIGKILL), 0);
+  // The next command that needs one starts another.
+  const Outcome joined = preload({"--rate", "1B/s", "--lease", "1h"});
+  ASSERT_EQ(joined.exit_code, 0) << joined.err;
+  EXPECT_EQ(joined.json()["preload"], id);
+  EXPECT_NE(millrace({"status", "--json"}).json()["pid"], daemon);
+  ASSERT_EQ(millrace({"preload", "cancel", id}).exit_code, 0);
+  const Outcome ready = preload({"--wait"});
+  EXPECT_EQ(ready.json()["state"], "ready") << ready.err;
+}
+
+}  // namespace
+}  // namespace millrace::cli
