@@ -77,6 +77,9 @@ void build_command_line(CommandLine& line, GlobalFlags& flags,
   CLI::App& root = line.root;
   root.fallthrough();
   root.require_subcommand(1);
+  // "--no-repack=false" would read as asked for, or as not: neither is said, so it is refused.
+  // Every command takes this over from its parent.
+  root.option_defaults()->disable_flag_override();
   root.set_help_flag("-h,--help", "Show the help of a command");
   root.get_help_ptr()->group(kGlobalGroup);
   root.set_version_flag("--version", version_text, "Show version, build and features")

@@ -50,6 +50,7 @@ struct Walk {
   std::string path = "millrace";
   std::string unknown_command = {};
   std::string unknown_option = {};
+  std::string flag_with_value = {};
   std::vector<std::string> positionals = {};
 };
 
@@ -65,6 +66,8 @@ Walk walk(CLI::App& root, const std::vector<std::string>& arguments) {
       if (option == nullptr && ours && at.unknown_option.empty()) {
         at.unknown_option = name;
       }
+      const bool takes_value = option != nullptr && option->get_items_expected_max() > 0;
+      if (option != nullptr && !takes_value && name != word) at.flag_with_value = word;
       if (option != nullptr && option->get_items_expected_min() > 0 && name == word) ++i;
       continue;
     }
@@ -109,6 +112,11 @@ std::string explain_usage_error(CommandLine& line, const std::vector<std::string
   if (!at.unknown_option.empty()) {
     return fmt::format("'{}' has no flag {}{}{}", at.path, at.unknown_option,
                        did_you_mean(at.unknown_option, option_names(*at.command)), see);
+  }
+  if (!at.flag_with_value.empty()) {
+    const std::string name = at.flag_with_value.substr(0, at.flag_with_value.find('='));
+    return fmt::format("{} takes no value, so not '{}': give it or leave it out{}", name,
+                       at.flag_with_value, see);
   }
   const std::vector<std::string> names = command_names(*at.command);
   if (!names.empty() && !takes_a_program(*at.command)) {

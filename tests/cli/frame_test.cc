@@ -48,6 +48,22 @@ TEST_F(Frame, AWordThatIsWrongIsNamedWithTheOneThatWasMeant) {
   says({"store", "cp", "a", "s3:bucket/key"}, "expected s3://bucket/key");
 }
 
+TEST_F(Frame, AFlagWithAValueIsRefused) {
+  const auto refuses = [&](std::vector<std::string> arguments, const std::string& flag) {
+    const Outcome outcome = millrace(arguments);
+    EXPECT_EQ(outcome.exit_code, 2) << flag << ": " << outcome.out;
+    EXPECT_THAT(outcome.err, HasSubstr(flag + " takes no value"));
+  };
+  refuses({"version", "gc", "--no-repack=3"}, "--no-repack");
+  refuses({"version", "gc", "--dry-run=false"}, "--dry-run");
+  refuses({"publish", ".", "d@v1", "--rehash=no"}, "--rehash");
+  refuses({"version", "rm", "d@v1", "--force=0"}, "--force");
+  refuses({"store", "ls", "--recursive=off"}, "--recursive");
+  refuses({"store", "ls", "--json=2"}, "--json");
+  // One that takes a value still does.
+  EXPECT_EQ(millrace({"--store=./s", "store", "ls", "--json"}).exit_code, 0);
+}
+
 TEST_F(Frame, ANameLikeACommandIsStillAName) {
   write("s/doctor", "x");
   EXPECT_EQ(millrace({"--store", "./s", "store", "cat", "doctor"}).out, "x");
