@@ -80,7 +80,7 @@ void report_races(const std::string& suite, std::uint64_t seed, const RaceFigure
 TEST(DatasetRaces, OnFiles) {
   const std::uint64_t seed = torture_seed();
   SCOPED_TRACE(fmt::format("MILLRACE_SEED={}", seed));
-  const std::uint64_t rounds = full_torture() ? 2'000 : 40;
+  const std::uint64_t rounds = torture_rounds(2'000, 40);
   FileRaceGround ground;
   const RaceFigures figures = run_races(ground, seed, rounds, false);
   expect_hits(figures, rounds);
@@ -90,7 +90,7 @@ TEST(DatasetRaces, OnFiles) {
 TEST(DatasetRaces, OnCeph) {
   const std::uint64_t seed = torture_seed();
   SCOPED_TRACE(fmt::format("MILLRACE_SEED={}", seed));
-  const std::uint64_t rounds = full_torture() ? 5'000 : 40;
+  const std::uint64_t rounds = torture_rounds(5'000, 40);
   CephRaceGround ground(CephServer::shared().endpoint());
   const RaceFigures figures = run_races(ground, seed, rounds, false);
   expect_hits(figures, rounds);
@@ -100,7 +100,7 @@ TEST(DatasetRaces, OnCeph) {
 TEST(DatasetRaces, OnCephBehindFaults) {
   const std::uint64_t seed = torture_seed();
   SCOPED_TRACE(fmt::format("MILLRACE_SEED={}", seed));
-  const std::uint64_t rounds = full_torture() ? 5'000 : 40;
+  const std::uint64_t rounds = torture_rounds(5'000, 40);
   testing::ProxySettings settings;
   settings.drip_bytes_per_second = 100'000;
   FaultProxy proxy(CephServer::shared().endpoint(), settings);

@@ -18,6 +18,9 @@ inline constexpr bool kSanitized = false;
 
 // MILLRACE_SCALE=full.
 bool full_torture();
+// How many rounds a suite does: `full` or `small`; of the full ones MILLRACE_SHARE, as "1/8", when
+// several runs with seeds of their own share them.
+std::uint64_t torture_rounds(std::uint64_t full, std::uint64_t small);
 // MILLRACE_SEED, or a random one.
 std::uint64_t torture_seed();
 // Prints a line, and appends it to the file that MILLRACE_TORTURE_RESULTS names.
