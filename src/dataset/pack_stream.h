@@ -48,8 +48,10 @@ class PackStream {
     MutableByteView into = {};
     std::unique_ptr<SourceFile> open_file = {};
     Status status = {};
+    Sha256Digest hash = {};  // Once it is read, of a whole file.
 
     bool ends_file() const { return offset + into.size() == file->size; }
+    bool is_whole_file() const { return offset == 0 && ends_file(); }
   };
   struct Reading;
 
@@ -69,7 +71,7 @@ class PackStream {
   // The first member that does not end before offset_.
   std::size_t member_ = 0;
   std::unique_ptr<SourceFile> carried_;
-  Sha256 hash_;
+  Sha256 hash_;  // Of the file that a fill() ended in.
   std::vector<Sha256Digest> hashes_;
 };
 
