@@ -42,7 +42,12 @@ class RegistrationRun {
         source_(store_, place.prefix, {.threads = options.parallel}, environment.clock),
         prefix_(source_.key_of({}).value()),
         scratch_(environment.state_directory + "/scratch"),
-        path_(fmt::format("{}/{}.manifest", scratch_, environment.random.token())) {}
+        path_(fmt::format("{}/{}.manifest", scratch_, environment.random.token())) {
+    // Who hashes a shard has read it, and so its samples.
+    if (options.hash && options.index && !options.dry_run) {
+      shards_ = std::make_unique<SampleShards>(ref, scratch_);
+    }
+  }
   ~RegistrationRun() {
     std::error_code ignored;
     std::filesystem::remove(path_, ignored);
@@ -100,6 +105,7 @@ class RegistrationRun {
                                      .builder = *builder,
                                      .store_url = place_.store_url,
                                      .reserved = place_.store == nullptr ? &reserved : nullptr,
+                                     .shards = shards_.get(),
                                      .clock = environment_.clock,
                                      .options = options_});
     MR_RETURN_IF_ERROR(source_.scan(context_, sink));
@@ -130,6 +136,7 @@ class RegistrationRun {
                                         {.manifest_path = path_,
                                          .ref = ref_,
                                          .stores = stores(),
+                                         .shards = shards_.get(),
                                          .parallel = options_.parallel,
                                          .request_timeout = options_.request_timeout}));
       return report_.indexed_samples;
@@ -167,6 +174,7 @@ class RegistrationRun {
   const std::string prefix_;
   const std::string scratch_;
   const std::string path_;
+  std::unique_ptr<SampleShards> shards_;
   ManifestSummary summary_;
   PublishReport report_;
 };

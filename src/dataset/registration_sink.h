@@ -11,6 +11,7 @@
 #include "dataset/publish_facts.h"
 #include "dataset/registration.h"
 #include "dataset/reserved_keys.h"
+#include "dataset/sample_index_builder.h"
 #include "dataset/store_source.h"
 
 namespace millrace {
@@ -26,6 +27,8 @@ class RegistrationSink final : public SourceSink {
     const std::string& store_url;
     // Null where the objects are in another store: nothing there is ours.
     ReservedKeys* reserved;
+    // Takes the samples of shards that are hashed; null when nobody asked for them.
+    SampleShards* shards;
     Clock& clock;
     const RegistrationOptions& options;
   };

@@ -8,12 +8,9 @@
 #include <fmt/format.h>
 
 #include "base/checksum.h"
-#include "base/mutex.h"
 #include "base/task_group.h"
 #include "cache/unit.h"
-#include "dataset/manifest_cursor.h"
 #include "dataset/sample_name.h"
-#include "dataset/tar_reader.h"
 
 namespace millrace {
 namespace {
@@ -104,112 +101,87 @@ class SampleGrouping {
 
 }  // namespace
 
-// One index in the making. Shards come in any order; their blocks are put in order at the end.
-class SampleIndexBuilder {
- public:
-  SampleIndexBuilder(const VersionReader& reader, const SampleIndexOptions& options)
-      : reader_(reader),
-        near_(reader.with_window(kNearBytes)),
-        far_(reader.with_window(kFarBytes)),
-        options_(options),
-        built_(std::make_unique<BuiltSampleIndex>(options.scratch)) {}
-
-  Result<std::unique_ptr<BuiltSampleIndex>> run(const RequestContext& context) {
-    MR_RETURN_IF_ERROR(read_shards(context));
-    MutexLock lock(mutex_);
-    if (shards_.empty()) {
-      return failure(StatusCode::kInvalidArgument,
-                     fmt::format("{} has no file whose name ends in '.tar', so there is nothing to "
-                                 "index; archives that are compressed have no places that can be "
-                                 "read one by one",
-                                 reader_.ref().text()));
-    }
-    built_->table_.content_digest = reader_.manifest().content_digest();
-    for (const ReadShard& shard : shards_) {
-      SampleShard record{.entry = shard.entry,
-                         .blocks = static_cast<std::uint32_t>(shard.blocks.size())};
-      for (const SpooledBlock& block : shard.blocks) {
-        record.samples += block.place.samples;
-        built_->table_.blocks.push_back(block.place);
-        built_->spool_offsets_.push_back(block.offset);
-      }
-      built_->table_.shards.push_back(record);
-    }
-    if (built_->table_.blocks.size() > kSampleTableMax || shards_.size() > kSampleTableMax) {
-      return failure(StatusCode::kResourceExhausted,
-                     fmt::format("an index has at most {} shards and blocks", kSampleTableMax));
-    }
-    return std::move(built_);
+Status SampleShards::read(const std::string& path, const TarReader::ReadAt& read_at,
+                          std::uint64_t bytes) {
+  Blocks blocks;
+  const Status listed = list_members(read_at, bytes, blocks);
+  if (!listed.ok()) {
+    return listed.with_context(fmt::format("{}: shard '{}'", ref_.text(), path));
   }
+  MutexLock lock(mutex_);
+  shards_[path] = std::move(blocks);
+  return {};
+}
 
- private:
-  struct SpooledBlock {
-    SampleBlockPlace place;
-    std::uint64_t offset = 0;
-  };
-  struct ReadShard {
-    EntryIndex entry = 0;
-    std::vector<SpooledBlock> blocks = {};
-  };
-
-  Status read_shards(const RequestContext& context) {
-    TaskGroup reading(context, options_.parallel);
-    ManifestCursor cursor(reader_.manifest());
-    for (;;) {
-      MR_ASSIGN_OR_RETURN(const std::optional<ManifestCursor::Item> item, cursor.next());
-      if (!item) return reading.wait();
-      if (item->entry.kind() != EntryKind::kFile || !is_sample_shard(item->path)) continue;
-      const std::size_t number = add_shard(item->entry.index());
-      MR_RETURN_IF_ERROR(reading.add([this, number, entry = item->entry,
-                                      path = std::string(item->path)](const RequestContext& part) {
-        return read_shard(part, number, entry)
-            .with_context(fmt::format("{}: shard '{}'", reader_.ref().text(), path));
-      }));
-    }
-  }
-
-  std::size_t add_shard(EntryIndex entry) {
-    MutexLock lock(mutex_);
-    shards_.push_back({.entry = entry});
-    return shards_.size() - 1;
-  }
-
-  Status read_shard(const RequestContext& context, std::size_t number, const ManifestEntry& entry) {
-    ShardHeaders headers(near_, far_, entry);
-    TarReader archive([&](std::uint64_t offset,
-                          MutableByteView into) { return headers.read_at(context, offset, into); },
-                      entry.size());
-    SampleGrouping samples([&](const SampleBlock& block) { return add_block(number, block); });
-    for (;;) {
-      MR_ASSIGN_OR_RETURN(const std::optional<TarReadMember> member, archive.next());
-      if (!member) break;
-      MR_RETURN_IF_ERROR(samples.add(*member));
-    }
-    MR_RETURN_IF_ERROR(samples.finish());
-    options_.indexed(1);
+Status SampleShards::list_members(const TarReader::ReadAt& read_at, std::uint64_t bytes,
+                                  Blocks& blocks) {
+  TarReader archive(read_at, bytes);
+  SampleGrouping samples([&](const SampleBlock& block) -> Status {
+    MR_ASSIGN_OR_RETURN(const SpooledBlock spooled, spool(block));
+    blocks.push_back(spooled);
     return {};
+  });
+  for (;;) {
+    MR_ASSIGN_OR_RETURN(const std::optional<TarReadMember> member, archive.next());
+    if (!member) return samples.finish();
+    MR_RETURN_IF_ERROR(samples.add(*member));
   }
+}
 
-  Status add_block(std::size_t number, const SampleBlock& block) {
-    const std::vector<std::byte> raw = encode_sample_block(block);
-    MR_ASSIGN_OR_RETURN(const std::vector<std::byte> stored, compress_block(raw));
-    const SampleBlockPlace place{.stored_bytes = static_cast<std::uint32_t>(stored.size()),
+Result<SampleShards::SpooledBlock> SampleShards::spool(const SampleBlock& block) {
+  const std::vector<std::byte> raw = encode_sample_block(block);
+  MR_ASSIGN_OR_RETURN(const std::vector<std::byte> stored, compress_block(raw));
+  SpooledBlock spooled{.place = {.stored_bytes = static_cast<std::uint32_t>(stored.size()),
                                  .raw_bytes = static_cast<std::uint32_t>(raw.size()),
                                  .samples = static_cast<std::uint32_t>(block.samples.size()),
-                                 .checksum = crc32c(stored)};
-    MutexLock lock(mutex_);
-    shards_[number].blocks.push_back({.place = place, .offset = built_->spool_.size()});
-    return built_->spool_.append(stored);
-  }
+                                 .checksum = crc32c(stored)}};
+  MutexLock lock(mutex_);
+  spooled.offset = built_->spool_.size();
+  MR_RETURN_IF_ERROR(built_->spool_.append(stored));
+  return spooled;
+}
 
-  const VersionReader& reader_;
-  const VersionReader near_;
-  const VersionReader far_;
-  const SampleIndexOptions& options_;
-  Mutex mutex_;
-  std::vector<ReadShard> shards_ MR_GUARDED_BY(mutex_);
-  std::unique_ptr<BuiltSampleIndex> built_ MR_GUARDED_BY(mutex_);
-};
+Status SampleShards::add_shard(const ManifestCursor::Item& item) {
+  const auto found = shards_.find(item.path);
+  if (found == shards_.end() && item.entry.size() > 0) {
+    return {StatusCode::kInternal, fmt::format("the shard '{}' was not read", item.path)};
+  }
+  const Blocks blocks = found != shards_.end() ? std::move(found->second) : Blocks();
+  SampleShard record{.entry = item.entry.index(),
+                     .blocks = static_cast<std::uint32_t>(blocks.size())};
+  for (const SpooledBlock& block : blocks) {
+    record.samples += block.place.samples;
+    built_->table_.blocks.push_back(block.place);
+    built_->spool_offsets_.push_back(block.offset);
+  }
+  built_->table_.shards.push_back(record);
+  return {};
+}
+
+Result<std::unique_ptr<BuiltSampleIndex>> SampleShards::finish(const Manifest& manifest) {
+  MutexLock lock(mutex_);
+  SampleIndexTable& table = built_->table_;
+  table.content_digest = manifest.content_digest();
+  ManifestCursor cursor(manifest);
+  for (;;) {
+    MR_ASSIGN_OR_RETURN(const std::optional<ManifestCursor::Item> item, cursor.next());
+    if (!item) break;
+    if (item->entry.kind() != EntryKind::kFile || !is_sample_shard(item->path)) continue;
+    MR_RETURN_IF_ERROR(add_shard(*item));
+  }
+  if (table.shards.empty()) {
+    return failure(StatusCode::kInvalidArgument,
+                   fmt::format("{} has no file whose name ends in '.tar', so there is nothing to "
+                               "index; archives that are compressed have no places that can be "
+                               "read one by one",
+                               ref_.text()));
+  }
+  if (table.blocks.size() > kSampleTableMax || table.shards.size() > kSampleTableMax) {
+    return failure(StatusCode::kResourceExhausted,
+                   fmt::format("an index has at most {} shards and blocks", kSampleTableMax));
+  }
+  return std::move(built_);
+}
 
 Result<std::vector<std::byte>> BuiltSampleIndex::block(std::size_t number) const {
   std::vector<std::byte> stored(table_.blocks[number].stored_bytes);
@@ -222,7 +194,28 @@ bool is_sample_shard(std::string_view path) { return path.ends_with(".tar"); }
 Result<std::unique_ptr<BuiltSampleIndex>> build_sample_index(const RequestContext& context,
                                                              const VersionReader& reader,
                                                              const SampleIndexOptions& options) {
-  return SampleIndexBuilder(reader, options).run(context);
+  const VersionReader near = reader.with_window(kNearBytes);
+  const VersionReader far = reader.with_window(kFarBytes);
+  SampleShards shards(reader.ref(), options.scratch);
+  TaskGroup reading(context, options.parallel);
+  ManifestCursor cursor(reader.manifest());
+  for (;;) {
+    MR_ASSIGN_OR_RETURN(const std::optional<ManifestCursor::Item> item, cursor.next());
+    if (!item) break;
+    if (item->entry.kind() != EntryKind::kFile || !is_sample_shard(item->path)) continue;
+    MR_RETURN_IF_ERROR(reading.add(
+        [&, entry = item->entry, path = std::string(item->path)](const RequestContext& part) {
+          ShardHeaders headers(near, far, entry);
+          const auto read_at = [&](std::uint64_t offset, MutableByteView into) {
+            return headers.read_at(part, offset, into);
+          };
+          const Status listed = shards.read(path, read_at, entry.size());
+          if (listed.ok()) options.indexed(1);
+          return listed;
+        }));
+  }
+  MR_RETURN_IF_ERROR(reading.wait());
+  return shards.finish(reader.manifest());
 }
 
 }  // namespace millrace

@@ -3,13 +3,20 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/request_context.h"
 #include "base/status.h"
+#include "dataset/manifest_cursor.h"
 #include "dataset/manifest_spool.h"
+#include "dataset/sample_block.h"
 #include "dataset/sample_index_format.h"
+#include "dataset/tar_reader.h"
 #include "dataset/version_reader.h"
 
 namespace millrace {
@@ -26,6 +33,7 @@ struct SampleIndexOptions {
 // An index that is made and not stored yet: its table, and its blocks on the disk.
 class BuiltSampleIndex {
  public:
+  // `scratch` is a directory for a temporary file without a name.
   explicit BuiltSampleIndex(const std::string& scratch) : spool_(scratch) {}
 
   const SampleIndexTable& table() const { return table_; }
@@ -33,7 +41,7 @@ class BuiltSampleIndex {
   Result<std::vector<std::byte>> block(std::size_t number) const;
 
  private:
-  friend class SampleIndexBuilder;
+  friend class SampleShards;
 
   ManifestSpool spool_;
   SampleIndexTable table_;
@@ -42,6 +50,37 @@ class BuiltSampleIndex {
 
 // Whether a file of a version is taken for a shard: its name ends in ".tar".
 bool is_sample_shard(std::string_view path);
+
+// The samples of tar files that are read one by one, in any order, until all of them make an index.
+// Memory as for build_sample_index(), and the path of each shard.
+class SampleShards {
+ public:
+  SampleShards(VersionRef ref, const std::string& scratch)
+      : ref_(std::move(ref)), built_(std::make_unique<BuiltSampleIndex>(scratch)) {}
+
+  // Lists what an archive of that length holds, front to back. Failures as build_sample_index().
+  // Safe from any thread, once for each path.
+  Status read(const std::string& path, const TarReader::ReadAt& read_at, std::uint64_t bytes);
+  // The index of a version all of whose shards were read, but those without bytes. It is done with
+  // this then.
+  Result<std::unique_ptr<BuiltSampleIndex>> finish(const Manifest& manifest);
+
+ private:
+  struct SpooledBlock {
+    SampleBlockPlace place;
+    std::uint64_t offset = 0;
+  };
+  using Blocks = std::vector<SpooledBlock>;
+
+  Status list_members(const TarReader::ReadAt& read_at, std::uint64_t bytes, Blocks& blocks);
+  Result<SpooledBlock> spool(const SampleBlock& block);
+  Status add_shard(const ManifestCursor::Item& item) MR_REQUIRES(mutex_);
+
+  const VersionRef ref_;
+  Mutex mutex_;
+  std::map<std::string, Blocks, std::less<>> shards_ MR_GUARDED_BY(mutex_);
+  std::unique_ptr<BuiltSampleIndex> built_ MR_GUARDED_BY(mutex_);
+};
 
 // Finds the samples of all tar files of a version, as WebDataset does: consecutive files of an
 // archive whose names are equal up to the first dot of the last component. What has no such name

@@ -19,10 +19,13 @@ Result<std::uint64_t> index_samples(const RequestContext& context,
   const VersionReader reader(
       environment.store, *manifest, indexing.ref,
       {.request_timeout = indexing.request_timeout, .stores = indexing.stores}, environment.clock);
-  MR_ASSIGN_OR_RETURN(const std::unique_ptr<BuiltSampleIndex> built,
-                      build_sample_index(context, reader,
-                                         {.parallel = indexing.parallel,
-                                          .scratch = environment.state_directory + "/scratch"}));
+  MR_ASSIGN_OR_RETURN(
+      const std::unique_ptr<BuiltSampleIndex> built,
+      indexing.shards != nullptr
+          ? indexing.shards->finish(*manifest)
+          : build_sample_index(context, reader,
+                               {.parallel = indexing.parallel,
+                                .scratch = environment.state_directory + "/scratch"}));
   MR_RETURN_IF_ERROR(indexes.put(context, *built));
   return built->table().samples();
 }

@@ -7,6 +7,7 @@
 #include "base/request_context.h"
 #include "base/status.h"
 #include "dataset/publisher.h"
+#include "dataset/sample_index_builder.h"
 #include "dataset/store_resolver.h"
 #include "dataset/version_ref.h"
 
@@ -17,6 +18,8 @@ struct SampleIndexing {
   std::string manifest_path;
   VersionRef ref;
   StoreResolver stores;
+  // All shards of it, when whoever makes the version has read them anyway. Null: they are read now.
+  SampleShards* shards = nullptr;
   std::size_t parallel = 16;
   Duration request_timeout = std::chrono::minutes(5);
 };

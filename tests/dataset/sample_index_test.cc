@@ -102,6 +102,37 @@ TEST_F(SampleIndexTest, FindsSamplesAsWebDatasetDoes) {
   EXPECT_EQ(index->first_sample(3), 4u);
 }
 
+// Hashing reads all of a shard: the index is made on the way, and is the same as one made alone.
+TEST_F(SampleIndexTest, AHashedShardIsReadOnce) {
+  std::vector<ArchiveMember> members;
+  // Headers on both sides of what is read at once, and one across it.
+  for (std::size_t n = 0; n < 40; ++n)
+    members.push_back(member_of(fmt::format("{:08}.bin", n), publish_bytes(300'000 + n, n)));
+  put("a.tar", archive_of(members) + "behind the end of the archive");
+  put("empty.tar", "");
+  put("sub/b.tar", archive_of({member_of("x.txt", "one"), member_of("x.cls", "1")}));
+  put("note.txt", "no shard");
+  std::uint64_t stored = 0;
+  for (const auto& [name, bytes] : shards_)
+    stored += bytes.size();
+  const auto report =
+      register_version(world.context, world.environment("state"), {.prefix = "raw"}, ref_of("d@v1"),
+                       {.hash = true, .parallel = 3, .index = true});
+  ASSERT_TRUE(report) << report.error().to_string();
+  EXPECT_EQ(report->indexed_samples, 41u);
+  EXPECT_EQ(bytes_read(), stored);
+  const auto manifest = world.manifest("d@v1");
+  const std::string& a = shards_.at("a.tar");
+  EXPECT_EQ(manifest->entry(*manifest->resolve("a.tar").value()).value().hash(),
+            ContentHash::of_content(sha256(as_bytes(a))));
+  const VersionReader reader(*world.memory, *manifest, ref_of("d@v1"));
+  const auto alone = build_sample_index(world.context, reader, {.scratch = world.state.root()});
+  ASSERT_TRUE(alone) << alone.error().to_string();
+  // Refused if it were another one.
+  EXPECT_TRUE(SampleIndexStore(*world.memory).put(world.context, **alone).ok());
+  EXPECT_EQ(samples("d@v1").back(), "x: txt=one cls=1");
+}
+
 TEST_F(SampleIndexTest, LargeShardsAreManyBlocks) {
   constexpr std::size_t kSamples = 2 * kSampleBlockSamplesMax + 17;
   std::vector<ArchiveMember> members;
