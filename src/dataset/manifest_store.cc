@@ -15,6 +15,8 @@ namespace millrace {
 namespace {
 
 constexpr std::uint64_t kUploadPieceBytes = 4 * kMiB;
+// What the frames of a stored manifest hash to, in the object's metadata.
+constexpr std::string_view kFramesDigestName = "frames-sha256";
 
 Status make_manifest_directory(const std::string& path) {
   std::error_code error;
@@ -45,6 +47,47 @@ Result<Slice> read_piece(const File& file, ByteRange range) {
   return Slice::borrow(bytes, std::move(memory));
 }
 
+Result<Sha256Digest> digest_of(const File& file, std::uint64_t bytes) {
+  Sha256 sha;
+  for (std::uint64_t at = 0; at < bytes; at += kUploadPieceBytes) {
+    MR_ASSIGN_OR_RETURN(const Slice piece,
+                        read_piece(file, {at, std::min(kUploadPieceBytes, bytes - at)}));
+    sha.add(piece.bytes());
+  }
+  return sha.finish();
+}
+
+// Whether an earlier attempt has stored the same frames.
+Result<bool> has_frames(const RequestContext& context, ObjectStore& store, const ObjectKey& key,
+                        std::uint64_t bytes, const std::string& digest) {
+  const Result<ObjectInfo> found = store.head(context, key);
+  if (!found && found.error() == StatusCode::kNotFound) return false;
+  if (!found) return failure(found.error());
+  const auto noted = found->metadata.find(std::string(kFramesDigestName));
+  return found->size == bytes && noted != found->metadata.end() && noted->second == digest;
+}
+
+Status upload_frames(const RequestContext& context, ObjectStore& store, const ObjectKey& key,
+                     const File& file, std::uint64_t bytes, const std::string& digest) {
+  MR_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Upload> upload,
+      store.start_upload(
+          context, key,
+          PutOptions{.metadata = {{std::string(kFramesDigestName), digest}}, .size_hint = bytes}));
+  for (std::uint64_t at = 0; at < bytes; at += kUploadPieceBytes) {
+    MR_ASSIGN_OR_RETURN(Slice piece,
+                        read_piece(file, {at, std::min(kUploadPieceBytes, bytes - at)}));
+    MR_RETURN_IF_ERROR(upload->write(context, std::move(piece)));
+  }
+  MR_ASSIGN_OR_RETURN(const ObjectInfo stored, upload->finish(context));
+  MR_ASSIGN_OR_RETURN(const ObjectInfo found, store.head(context, key));
+  if (found.size == bytes && found.identity == stored.identity) return {};
+  return {StatusCode::kConflict,
+          fmt::format("{} has another object under '{}' than was just written; is something else "
+                      "writing there?",
+                      store.describe(), key.value())};
+}
+
 }  // namespace
 
 ObjectKey manifest_key(const VersionRef& ref, std::string_view nonce,
@@ -60,22 +103,13 @@ Result<VersionLayout> ManifestStore::put(const RequestContext& context, const st
   MR_ASSIGN_OR_RETURN(const File file, File::open(frames.path(), O_RDONLY));
   const ObjectKey key = manifest_key(ref, nonce, summary.layout_digest);
   MR_ASSIGN_OR_RETURN(const std::unique_ptr<Manifest> manifest, Manifest::open(path));
-  // The same frames whoever writes them: nothing to be lost by replacing one.
-  MR_ASSIGN_OR_RETURN(
-      const std::unique_ptr<Upload> upload,
-      store_.start_upload(context, key, PutOptions{.size_hint = summary.framed_bytes}));
-  for (std::uint64_t at = 0; at < summary.framed_bytes; at += kUploadPieceBytes) {
-    const std::uint64_t length = std::min(kUploadPieceBytes, summary.framed_bytes - at);
-    MR_ASSIGN_OR_RETURN(Slice piece, read_piece(file, {at, length}));
-    MR_RETURN_IF_ERROR(upload->write(context, std::move(piece)));
-  }
-  MR_ASSIGN_OR_RETURN(const ObjectInfo stored, upload->finish(context));
-  MR_ASSIGN_OR_RETURN(const ObjectInfo found, store_.head(context, key));
-  if (found.size != summary.framed_bytes || found.identity != stored.identity) {
-    return failure(StatusCode::kConflict,
-                   fmt::format("{} has another object under '{}' than was just written; is "
-                               "something else writing there?",
-                               store_.describe(), key.value()));
+  MR_ASSIGN_OR_RETURN(const Sha256Digest digest, digest_of(file, summary.framed_bytes));
+  MR_ASSIGN_OR_RETURN(const bool stored,
+                      has_frames(context, store_, key, summary.framed_bytes, to_hex(digest)));
+  // Others than these are no manifest that anybody reads: nothing is lost by replacing them.
+  if (!stored) {
+    MR_RETURN_IF_ERROR(
+        upload_frames(context, store_, key, file, summary.framed_bytes, to_hex(digest)));
   }
   return VersionLayout{.layout_digest = summary.layout_digest,
                        .manifest_key = key.value(),

@@ -30,7 +30,8 @@ class ManifestStore {
       : store_(store), directory_(std::move(directory)) {}
 
   // Stores the manifest at `path`, made for a version under a nonce of its log, and says where; all
-  // but the parents is filled. What the store has is looked at again before this succeeds.
+  // but the parents is filled. What the store has is looked at again before this succeeds; when it
+  // has these very frames already, as after a kill, nothing is sent.
   Result<VersionLayout> put(const RequestContext& context, const std::string& path,
                             const VersionRef& ref, std::string_view nonce);
 
