@@ -9,13 +9,13 @@
 #include "base/hex.h"
 #include "base/log.h"
 #include "base/task_group.h"
-#include "dataset/entry_sorter.h"
 #include "dataset/known_files.h"
 #include "dataset/manifest_store.h"
 #include "dataset/publish_base.h"
 #include "dataset/publish_entries.h"
 #include "dataset/publish_facts.h"
 #include "dataset/publish_manifest.h"
+#include "dataset/publish_scan.h"
 #include "dataset/publish_uploads.h"
 #include "dataset/sample_indexing.h"
 #include "dataset/sample_name.h"
@@ -31,61 +31,6 @@ constexpr std::uint64_t kHashChunkBytes = kMiB;
 std::string short_name(std::string_view text) {
   return to_hex(ByteView(sha256(as_bytes(text))).first(16));
 }
-
-// Sorts what a scan finds.
-class PublishScan final : public SourceSink {
- public:
-  PublishScan(const std::string& scratch, const PublishProgress& progress)
-      : sorter_({.directory = scratch,
-                 .report =
-                     [this](std::string_view path, std::string_view why) {
-                       problems_.note({std::string(path), std::string(why)});
-                       return Status();
-                     }}),
-        progress_(progress) {}
-
-  Status take(std::span<SourceEntry> entries) override {
-    std::vector<std::byte> payload;
-    MutexLock lock(mutex_);
-    for (const SourceEntry& entry : entries) {
-      encode_source_payload(entry, payload);
-      MR_RETURN_IF_ERROR(sorter_.add(entry.path, entry.kind, payload));
-    }
-    lock.unlock();
-    progress_.scanned(entries.size());
-    return {};
-  }
-  Status report(SourceProblem problem) override {
-    problems_.note(std::move(problem));
-    return {};
-  }
-
-  // Once the scan is over.
-  Status seal() {
-    MutexLock lock(mutex_);
-    return sorter_.seal();
-  }
-  // The next entry in order.
-  Result<std::optional<SourceEntry>> next() {
-    MutexLock lock(mutex_);
-    MR_ASSIGN_OR_RETURN(const std::optional<SortedEntry> sorted, sorter_.next());
-    if (!sorted) return std::nullopt;
-    SourceEntry entry{.path = std::string(sorted->path), .kind = sorted->kind};
-    if (sorted->implied) {
-      entry.mode = 0755;
-    } else {
-      MR_RETURN_IF_ERROR(decode_source_payload(sorted->payload, entry));
-    }
-    return entry;
-  }
-  const SourceProblems& problems() const { return problems_; }
-
- private:
-  SourceProblems problems_;  // First: the sorter reports to it.
-  Mutex mutex_;
-  EntrySorter sorter_ MR_GUARDED_BY(mutex_);
-  const PublishProgress& progress_;
-};
 
 Result<Sha256Digest> hash_file(const RequestContext& context, SourceTree& source,
                                const SourceEntry& entry) {
