@@ -268,12 +268,22 @@ Status PublishUploads::check(const RequestContext& context, const Sha256Digest& 
   const auto facts = [](const ObjectIdentity& identity, std::uint64_t size) {
     return fmt::format("{} with {} bytes", identity.value(), size);
   };
-  return {StatusCode::kConflict,
-          fmt::format("'{}' is not in {} as it was stored ({}, but was {}); if nothing else "
-                      "writes there, run the same command again to store it anew",
-                      content->key.value(), store_.describe(),
-                      found ? "it is " + facts(found->identity, found->size) : "it is gone",
-                      facts(content->identity, content->size))};
+  // The others are looked at all the same, so that whoever mends it knows all of them.
+  MutexLock lock(mutex_);
+  if (!missed_.ok()) return {};
+  missed_ = Status(
+      StatusCode::kConflict,
+      fmt::format("'{}' is not in {} as it was stored ({}, but was {}); if nothing else writes "
+                  "there, run the same command again to store it anew",
+                  content->key.value(), store_.describe(),
+                  found ? "it is " + facts(found->identity, found->size) : "it is gone",
+                  facts(content->identity, content->size)));
+  return {};
+}
+
+bool PublishUploads::missed_objects() const {
+  MutexLock lock(mutex_);
+  return !missed_.ok();
 }
 
 Status PublishUploads::check_all(const RequestContext& context) {
@@ -284,7 +294,9 @@ Status PublishUploads::check_all(const RequestContext& context) {
           checks.add([this, plan](const RequestContext& part) { return check(part, plan); }));
     }
   }
-  return checks.wait();
+  MR_RETURN_IF_ERROR(checks.wait());
+  MutexLock lock(mutex_);
+  return missed_;
 }
 
 }  // namespace millrace

@@ -8,6 +8,7 @@
 
 #include "base/buffer_pool.h"
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "base/task_group.h"
 #include "dataset/pack_builder.h"
 #include "dataset/pack_planner.h"
@@ -62,7 +63,10 @@ class PublishUploads final : public PackPlanSink {
   // Waits until everything is stored.
   Status wait() { return tasks_.wait(); }
   // Asks the store again for every object: each must be there as it was stored. After wait().
+  // kConflict names one that is not; the journal forgets all of those, and missed_objects() is
+  // true.
   Status check_all(const RequestContext& context);
+  bool missed_objects() const;
 
   PublishUploadTotals totals() const;
   // The plans of packs, and those of objects, in their order: the journal has what came of them.
@@ -104,7 +108,9 @@ class PublishUploads final : public PackPlanSink {
   std::atomic<std::uint64_t> bytes_done_ = 0;
   std::atomic<std::uint64_t> objects_resumed_ = 0;
   std::atomic<std::uint64_t> bytes_resumed_ = 0;
-  TaskGroup tasks_;  // Last: its tasks use the members above.
+  mutable Mutex mutex_;
+  Status missed_ MR_GUARDED_BY(mutex_);  // The first object that check() missed.
+  TaskGroup tasks_;                      // Last: its tasks use the members above.
 };
 
 }  // namespace millrace

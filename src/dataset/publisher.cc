@@ -27,6 +27,9 @@ namespace {
 // How many files are hashed side by side before they are planned, in order.
 constexpr std::size_t kHashBatch = 1024;
 constexpr std::uint64_t kHashChunkBytes = kMiB;
+// A store may lose an object once; one that goes on losing them, or somebody who writes there, ends
+// the publish.
+constexpr int kAttemptsMax = 3;
 
 std::string short_name(std::string_view text) {
   return to_hex(ByteView(sha256(as_bytes(text))).first(16));
@@ -69,6 +72,9 @@ class Publication final : public PackPlanSink {
     if (const Status status = make(); !status.ok()) return failure(explain(status));
     return std::move(report_);
   }
+  // After run() has failed: whether it was for objects that the store does not have as they were
+  // stored. Another publication stores just them, under the same reservation.
+  bool can_be_mended() const { return missed_objects_ && held_; }
 
  private:
   // A file whose hash may be worth knowing before it is planned.
@@ -97,7 +103,7 @@ class Publication final : public PackPlanSink {
     return fmt::format("{}/known/{}", environment_.state_directory, short_name(source_.describe()));
   }
 
-  Status explain(const Status& status) const;
+  Status explain(const Status& status);
   Status make_directories();
   Status scan();
   Status reserve();
@@ -145,6 +151,8 @@ class Publication final : public PackPlanSink {
   std::unique_ptr<PublishJournal> journal_;
   std::optional<Reservation> reservation_;
   std::optional<PublishUploads> uploads_;
+  bool missed_objects_ = false;
+  bool held_ = false;
   PublishReport report_;
 };
 
@@ -159,12 +167,13 @@ Status Publication::make_directories() {
 }
 
 // Who aborts a reservation deletes what was stored under it, and that is met before the commit is.
-Status Publication::explain(const Status& status) const {
+Status Publication::explain(const Status& status) {
   if (!reservation_) return status;
   const Result<VersionEntry> now = environment_.registry.version(request(), ref_);
   if (!now) return status;
   const Status held = check_held(*reservation_, *now);
-  return held.ok() ? status : held;
+  held_ = held.ok();
+  return held_ ? status : held;
 }
 
 Status Publication::scan() {
@@ -342,7 +351,9 @@ Status Publication::index(const std::string& manifest_path) {
 Status Publication::commit() {
   const PublishUploadTotals totals = uploads_->totals();
   report_.resumed_bytes = totals.resumed_bytes;
-  MR_RETURN_IF_ERROR(uploads_->check_all(context_));
+  const Status checked = uploads_->check_all(context_);
+  missed_objects_ = uploads_->missed_objects();
+  MR_RETURN_IF_ERROR(checked);
   options_.reached(PublishPoint::kChecked);
   const std::string path = fmt::format("{}/{}.manifest", scratch_, reservation_->nonce);
   MR_ASSIGN_OR_RETURN(const ManifestSummary summary, write_manifest(path));
@@ -371,7 +382,13 @@ Status Publication::commit() {
 Result<PublishReport> publish(const RequestContext& context, const PublishEnvironment& environment,
                               SourceTree& source, const VersionRef& ref,
                               const PublishOptions& options) {
-  return Publication(context, environment, source, ref, options).run();
+  for (int attempt = 1;; ++attempt) {
+    Publication publication(context, environment, source, ref, options);
+    Result<PublishReport> report = publication.run();
+    if (report || attempt == kAttemptsMax || !publication.can_be_mended()) return report;
+    log_warn("the store does not have what was stored, so it is stored again",
+             {{"error", report.error().to_string()}});
+  }
 }
 
 }  // namespace millrace
