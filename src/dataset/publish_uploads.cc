@@ -133,6 +133,10 @@ Status PublishUploads::add_object(SourceEntry file) {
 
 Result<bool> PublishUploads::is_stored(const Sha256Digest& plan) {
   MR_ASSIGN_OR_RETURN(const std::optional<StoredContent> content, journal_.find(plan));
+  if (!content && options_.only_noted) {
+    return failure(StatusCode::kPreconditionFailed,
+                   "the source has changed since it was published");
+  }
   if (!content) return false;
   count(content->size, true);
   options_.stored(content->size);

@@ -34,6 +34,8 @@ struct PublishUploadOptions {
   std::size_t parallel = 8;
   // One request, its retries included.
   Duration request_timeout = std::chrono::minutes(5);
+  // Stores nothing: what the journal does not have is kPreconditionFailed.
+  bool only_noted = false;
   // Set when the source is in the same store: then the store copies files that become objects.
   std::function<ObjectInfo(const SourceEntry&)> copied_from = nullptr;
   // Told of bytes as they are stored or found stored; from any thread.
@@ -78,7 +80,7 @@ class PublishUploads final : public PackPlanSink {
   ObjectKey path_key(const std::string& path) const;
   ObjectKey digest_key(const std::string& path) const;
   RequestContext request(const RequestContext& context) const;
-  // True when an earlier attempt has stored it.
+  // True when an earlier attempt has stored it; kPreconditionFailed when it must have, and has not.
   Result<bool> is_stored(const Sha256Digest& plan);
   void count(std::uint64_t bytes, bool resumed);
   Status store_pack(const RequestContext& context, const PlannedPack& pack, std::uint64_t number,

@@ -93,7 +93,8 @@ class Publication final : public PackPlanSink {
     options_.reached(PublishPoint::kBaseOpened);
     MR_RETURN_IF_ERROR(plan());
     options_.reached(PublishPoint::kAllStored);
-    return options_.dry_run ? Status() : commit();
+    if (options_.dry_run) return {};
+    return own_commit_ ? recognise() : commit();
   }
 
   RequestContext request() const {
@@ -107,6 +108,7 @@ class Publication final : public PackPlanSink {
   Status make_directories();
   Status scan();
   Status reserve();
+  void start_uploads(const std::string& nonce);
   Status open_base();
   Status choose_base();
   Status plan();
@@ -114,6 +116,8 @@ class Publication final : public PackPlanSink {
   Status hash_batch(std::vector<Candidate>& batch);
   Status plan_entry(const Candidate& candidate);
   Status commit();
+  Status recognise();
+  void remove_journal();
   Result<ManifestSummary> write_manifest(const std::string& path);
   Status index(const std::string& manifest_path);
   VersionFacts facts(const ManifestSummary& summary, VersionLayout layout) const;
@@ -150,6 +154,8 @@ class Publication final : public PackPlanSink {
   SampleCounter samples_;
   std::unique_ptr<PublishJournal> journal_;
   std::optional<Reservation> reservation_;
+  // What an earlier life of this publish has committed, before it was killed.
+  std::optional<VersionEntry> own_commit_;
   std::optional<PublishUploads> uploads_;
   bool missed_objects_ = false;
   bool held_ = false;
@@ -168,6 +174,9 @@ Status Publication::make_directories() {
 
 // Who aborts a reservation deletes what was stored under it, and that is met before the commit is.
 Status Publication::explain(const Status& status) {
+  // The source is not what was committed, or what it was committed upon is gone.
+  const bool differs = status == StatusCode::kPreconditionFailed || status == StatusCode::kNotFound;
+  if (own_commit_ && differs) return check_reservable(*own_commit_);
   if (!reservation_) return status;
   const Result<VersionEntry> now = environment_.registry.version(request(), ref_);
   if (!now) return status;
@@ -194,8 +203,14 @@ Status Publication::reserve() {
   // What was stored under a reservation that ended may be gone: then it begins anew.
   const Result<VersionEntry> state = environment_.registry.version(request(), ref_);
   if (!state && state.error().code() != StatusCode::kNotFound) return state.error();
-  const bool goes_on = state && state->state() == VersionState::kReserved &&
-                       !journal_->nonce().empty() && state->nonce == journal_->nonce();
+  const std::string& nonce = journal_->nonce();
+  if (state && state->readable() && !nonce.empty() && state->facts->reservation == nonce) {
+    own_commit_ = *state;
+    start_uploads(nonce);
+    return {};
+  }
+  const bool goes_on =
+      state && state->state() == VersionState::kReserved && !nonce.empty() && state->nonce == nonce;
   if (!goes_on) MR_RETURN_IF_ERROR(journal_->restart(environment_.random.token()));
   options_.reached(PublishPoint::kNonceNoted);
   MR_ASSIGN_OR_RETURN(reservation_, environment_.registry.reserve(
@@ -203,19 +218,30 @@ Status Publication::reserve() {
                                         {.reason = fmt::format("publish of {}", source_.describe()),
                                          .nonce = journal_->nonce()}));
   options_.reached(PublishPoint::kReserved);
+  start_uploads(reservation_->nonce);
+  return {};
+}
+
+void Publication::start_uploads(const std::string& nonce) {
   uploads_.emplace(context_, environment_.store, environment_.buffers, environment_.clock, source_,
                    *journal_,
-                   PublishUploadOptions{.prefix = reservation_prefix(ref_, reservation_->nonce),
+                   PublishUploadOptions{.prefix = reservation_prefix(ref_, nonce),
                                         .parallel = options_.parallel,
                                         .request_timeout = options_.request_timeout,
+                                        .only_noted = own_commit_.has_value(),
                                         .copied_from = options_.copied_from,
                                         .stored = options_.progress.stored,
                                         .reached = options_.reached});
-  return {};
 }
 
 // After the reservation: a version that is purged later is not deleted before this has ended.
 Status Publication::choose_base() {
+  if (own_commit_) {
+    const std::vector<VersionRef>& parents = own_commit_->facts->layout.parents;
+    if (parents.empty()) return {};
+    MR_ASSIGN_OR_RETURN(base_entry_, environment_.registry.version(request(), parents.front()));
+    return base_entry_->facts ? Status() : Status(StatusCode::kNotFound, "the base is gone");
+  }
   if (options_.without_base) return {};
   if (options_.base) {
     MR_ASSIGN_OR_RETURN(base_entry_,
@@ -370,11 +396,33 @@ Status Publication::commit() {
       report_.entry,
       environment_.registry.commit(request(), *reservation_, facts(summary, *std::move(layout))));
   options_.reached(PublishPoint::kCommitted);
+  remove_journal();
+  return {};
+}
+
+// The journal says that the version is this publish's own, and has all that the source needs. It is
+// the same version when the same manifest comes of that.
+Status Publication::recognise() {
+  report_.resumed_bytes = uploads_->totals().resumed_bytes;
+  const std::string path = fmt::format("{}/{}.manifest", scratch_, journal_->nonce());
+  const Result<ManifestSummary> summary = write_manifest(path);
+  const Status indexed = summary ? index(path) : summary.error();
+  std::error_code ignored;
+  std::filesystem::remove(path, ignored);
+  MR_RETURN_IF_ERROR(indexed);
+  if (summary->content_digest != own_commit_->facts->content_digest) {
+    return {StatusCode::kPreconditionFailed, "the source has changed since it was published"};
+  }
+  report_.entry = own_commit_;
+  remove_journal();
+  return {};
+}
+
+void Publication::remove_journal() {
   if (Status status = journal_->remove(); !status.ok()) {
     log_warn("a publish that is done left its journal", {{"error", status.to_string()}});
   }
   options_.reached(PublishPoint::kJournalRemoved);
-  return {};
 }
 
 }  // namespace

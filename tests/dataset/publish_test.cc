@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 #include <set>
 #include <string>
 #include <thread>
@@ -347,6 +348,69 @@ TEST(Publish, AStoreThatKeepsLosingAnObjectIsToldOf) {
   const auto again = world.publish("d@v1");
   ASSERT_TRUE(again) << again.error().to_string();
   EXPECT_EQ(world.contents("d@v1"), tree_contents(world));
+}
+
+// A publish that ends right after its commit leaves its journal, as a kill does.
+void publish_and_keep_journal(PublishWorld& world, std::string_view ref) {
+  const std::string journals = world.state.path("state/publish");
+  const std::string kept = world.state.path("kept");
+  PublishOptions options = world.options();
+  options.reached = [&](PublishPoint reached) {
+    if (reached == PublishPoint::kCommitted) std::filesystem::copy(journals, kept);
+  };
+  ASSERT_TRUE(world.publish(ref, options));
+  std::filesystem::remove_all(journals);
+  std::filesystem::rename(kept, journals);
+}
+
+TEST(Publish, ItsOwnCommitIsRecognised) {
+  for (const bool with_base : {false, true}) {
+    SCOPED_TRACE(with_base);
+    PublishWorld world;
+    fill_published_tree(world);
+    if (with_base) {
+      ASSERT_TRUE(world.publish("d@v0"));
+      world.tree.write("train/new.jpg", publish_bytes(30'000, 2001));
+    }
+    publish_and_keep_journal(world, "d@v1");
+    const VersionEntry committed = world.registry.version(world.context, ref_of("d@v1")).value();
+    world.recording->clear();
+    const auto again = world.publish("d@v1");
+    ASSERT_TRUE(again) << again.error().to_string();
+    ASSERT_TRUE(again->entry);
+    EXPECT_EQ(again->entry->number, committed.number);
+    EXPECT_EQ(again->resumed_bytes, again->stored_bytes);
+    EXPECT_EQ(world.recording->count(StoreOperation::kPut), 0u);
+    EXPECT_EQ(world.recording->count(StoreOperation::kStartUpload), 0u);
+    // It is done now, and the name is taken.
+    const auto third = world.publish("d@v1");
+    ASSERT_FALSE(third);
+    EXPECT_THAT(third.error().to_string(), HasSubstr("never changes"));
+  }
+}
+
+TEST(Publish, AnotherSourceIsNotTakenForItsOwnCommit) {
+  const std::vector<std::function<void(PublishWorld&)>> changes = {
+      [](PublishWorld& world) { world.tree.write("train/0005.cls", "other"); },
+      [](PublishWorld& world) { world.tree.write("more", "new"); },
+      [](PublishWorld& world) { std::filesystem::remove(world.tree.path("large/b.bin")); },
+      [](PublishWorld& world) { world.tree.make_directory("void/more"); },
+      [](PublishWorld& world) { world.tree.link("other", "train/0002.jpg"); },
+  };
+  for (std::size_t n = 0; n < changes.size(); ++n) {
+    SCOPED_TRACE(n);
+    PublishWorld world;
+    fill_published_tree(world);
+    publish_and_keep_journal(world, "d@v1");
+    changes[n](world);
+    world.recording->clear();
+    const auto again = world.publish("d@v1");
+    ASSERT_FALSE(again);
+    EXPECT_EQ(again.error().code(), StatusCode::kConflict);
+    EXPECT_THAT(again.error().to_string(), HasSubstr("never changes"));
+    EXPECT_EQ(world.recording->count(StoreOperation::kPut), 0u);
+    EXPECT_EQ(world.recording->count(StoreOperation::kStartUpload), 0u);
+  }
 }
 
 TEST(Publish, ALostReservationBeginsAnew) {
