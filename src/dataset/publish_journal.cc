@@ -114,7 +114,6 @@ Status PublishJournal::load() {
         records_.erase(plan);
       } else {
         records_[plan] = end_;
-        plans_[reader.text()] = plan;
       }
     }
     end_ += kRecordHeadBytes + payload->size();
@@ -126,7 +125,6 @@ Status PublishJournal::restart(const std::string& nonce) {
   MutexLock lock(mutex_);
   MR_RETURN_IF_ERROR(file_.truncate(0));
   records_.clear();
-  plans_.clear();
   end_ = 0;
   nonce_ = nonce;
   PayloadWriter head;
@@ -188,7 +186,6 @@ Status PublishJournal::add(const Sha256Digest& plan, const StoredContent& conten
   std::uint64_t at = 0;
   MR_RETURN_IF_ERROR(append(writer.bytes(), at));
   records_[plan] = at;
-  plans_[content.key.value()] = plan;
   return {};
 }
 
@@ -199,12 +196,6 @@ Status PublishJournal::forget(const Sha256Digest& plan) {
   MR_RETURN_IF_ERROR(append(plan, at));
   records_.erase(plan);
   return {};
-}
-
-bool PublishJournal::is_anothers(const ObjectKey& key, const Sha256Digest& plan) const {
-  MutexLock lock(mutex_);
-  const auto found = plans_.find(key.value());
-  return found != plans_.end() && found->second != plan && records_.contains(found->second);
 }
 
 Status PublishJournal::remove() {

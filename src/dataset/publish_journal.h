@@ -59,9 +59,6 @@ class PublishJournal {
   Status add(const Sha256Digest& plan, const StoredContent& content);
   // The store does not have it any more: it is to be stored again.
   Status forget(const Sha256Digest& plan);
-  // Whether the object of another plan lies under the key. Files that came or went since shift the
-  // numbers of packs.
-  bool is_anothers(const ObjectKey& key, const Sha256Digest& plan) const;
 
   // The work is done.
   Status remove();
@@ -78,8 +75,6 @@ class PublishJournal {
   mutable Mutex mutex_;
   std::uint64_t end_ MR_GUARDED_BY(mutex_) = 0;
   std::map<Sha256Digest, std::uint64_t> records_ MR_GUARDED_BY(mutex_);
-  // By key, whose it was last.
-  std::map<std::string, Sha256Digest> plans_ MR_GUARDED_BY(mutex_);
 };
 
 // Of the files that go into one object, in their order.

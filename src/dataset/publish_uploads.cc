@@ -71,11 +71,6 @@ ObjectKey pack_key(std::string_view prefix, std::uint64_t number) {
   return ObjectKey(fmt::format("{}{}{:08}{}", prefix, kPackFolder, number, kPackSuffix));
 }
 
-ObjectKey pack_key(std::string_view prefix, std::uint64_t number, const Sha256Digest& plan) {
-  return ObjectKey(fmt::format("{}{}{:08}-{}{}", prefix, kPackFolder, number,
-                               to_hex(ByteView(plan).first(8)), kPackSuffix));
-}
-
 bool is_pack_key(std::string_view key) {
   const std::size_t name = key.rfind('/') + 1;
   return key.substr(0, name).ends_with(kPackFolder) && key.ends_with(kPackSuffix);
@@ -162,8 +157,7 @@ PublishUploadTotals PublishUploads::totals() const {
 
 Status PublishUploads::store_pack(const RequestContext& context, const PlannedPack& pack,
                                   std::uint64_t number, const Sha256Digest& plan) {
-  ObjectKey key = pack_key(options_.prefix, number);
-  if (journal_.is_anothers(key, plan)) key = pack_key(options_.prefix, number, plan);
+  const ObjectKey key = pack_key(options_.prefix, number);
   const RequestContext in_time =
       context.with_deadline(clock_.now() + kTimeoutsPerPack * options_.request_timeout);
   MR_ASSIGN_OR_RETURN(BuiltPack built, builder_.build(in_time, source_, pack, key, PutOptions{}));

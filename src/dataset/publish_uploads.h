@@ -22,14 +22,13 @@ namespace millrace {
 
 // Below this lie the objects of one reservation: "imagenet/v2/<nonce>/".
 std::string reservation_prefix(const VersionRef& ref, std::string_view nonce);
-// A pack below such a prefix, and whether a key may be that of one. With `plan` another key than
-// that of any other pack of the number.
+// A pack below such a prefix, and whether a key may be that of one.
 ObjectKey pack_key(std::string_view prefix, std::uint64_t number);
-ObjectKey pack_key(std::string_view prefix, std::uint64_t number, const Sha256Digest& plan);
 bool is_pack_key(std::string_view key);
 
 struct PublishUploadOptions {
-  // Everything below it is ours: reservation_prefix().
+  // Everything below it is ours, and nobody wrote there before: reservation_prefix(), or a folder
+  // below it.
   std::string prefix;
   std::size_t parallel = 8;
   // One request, its retries included.

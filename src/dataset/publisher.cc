@@ -30,6 +30,7 @@ constexpr std::uint64_t kHashChunkBytes = kMiB;
 // A store may lose an object once; one that goes on losing them, or somebody who writes there, ends
 // the publish.
 constexpr int kAttemptsMax = 3;
+constexpr std::size_t kLifeDigits = 8;
 
 std::string short_name(std::string_view text) {
   return to_hex(ByteView(sha256(as_bytes(text))).first(16));
@@ -108,7 +109,7 @@ class Publication final : public PackPlanSink {
   Status make_directories();
   Status scan();
   Status reserve();
-  void start_uploads(const std::string& nonce);
+  void start_uploads(std::string prefix);
   Status open_base();
   Status choose_base();
   Status plan();
@@ -206,7 +207,7 @@ Status Publication::reserve() {
   const std::string& nonce = journal_->nonce();
   if (state && state->readable() && !nonce.empty() && state->facts->reservation == nonce) {
     own_commit_ = *state;
-    start_uploads(nonce);
+    start_uploads(reservation_prefix(ref_, nonce));
     return {};
   }
   const bool goes_on =
@@ -218,14 +219,18 @@ Status Publication::reserve() {
                                         {.reason = fmt::format("publish of {}", source_.describe()),
                                          .nonce = journal_->nonce()}));
   options_.reached(PublishPoint::kReserved);
-  start_uploads(reservation_->nonce);
+  // Whoever was killed may have left requests that reach the store later than anything that is done
+  // now: what they write must be nobody's, so each life has a folder of its own.
+  std::string prefix = reservation_prefix(ref_, reservation_->nonce);
+  if (goes_on) prefix += environment_.random.token().substr(0, kLifeDigits) + "/";
+  start_uploads(std::move(prefix));
   return {};
 }
 
-void Publication::start_uploads(const std::string& nonce) {
+void Publication::start_uploads(std::string prefix) {
   uploads_.emplace(context_, environment_.store, environment_.buffers, environment_.clock, source_,
                    *journal_,
-                   PublishUploadOptions{.prefix = reservation_prefix(ref_, nonce),
+                   PublishUploadOptions{.prefix = std::move(prefix),
                                         .parallel = options_.parallel,
                                         .request_timeout = options_.request_timeout,
                                         .only_noted = own_commit_.has_value(),

@@ -165,7 +165,7 @@ class PublishKillLoop {
     std::map<std::string, std::uint64_t> sent;
     for (const testing::S3RequestRecord& request : server_.requests()) {
       if (request.method != "PUT" || request.key.contains("/.millrace/datasets/")) continue;
-      sent[request.key.substr(prefix_.size() + 1)] += request.body_bytes;
+      sent[name_below_life(request.key.substr(prefix_.size() + 1))] += request.body_bytes;
     }
     return sent;
   }

@@ -31,6 +31,16 @@ inline std::string publish_bytes(std::size_t size, std::uint64_t seed) {
   return bytes;
 }
 
+// What an object of a publish is, whichever life of the publish has stored it:
+// "packs/00000000.tar".
+inline std::string name_below_life(const std::string& key) {
+  for (const std::string_view folder : {"/packs/", "/files/", "/objects/"}) {
+    const std::size_t at = key.find(folder);
+    if (at != std::string::npos) return key.substr(at + 1);
+  }
+  return key;
+}
+
 // A tree on the disk, a store in memory that remembers requests and can fail, and what a publish
 // needs between them.
 class PublishWorld {
