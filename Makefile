@@ -11,7 +11,7 @@ TEST = ctest --parallel $(JOBS) --preset
 SOURCES = find src tests bench fuzz -name '*.h' -o -name '*.cc'
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test check lint format bench fuzz torture asan tsan dist clean
+.PHONY: help setup build demo test check lint format bench fuzz torture asan tsan dist clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,6 +25,10 @@ build: ## Build the release binary at build/millrace
 	@$(CONFIGURE) release >/dev/null
 	$(BUILD) release --target millrace
 	@ln -sfn release/millrace build/millrace
+
+demo: build ## Publish a few thousand images, mount them, read them cold and warm, print how fast
+	@tools/setup demo
+	@tools/demo build/millrace
 
 test: ## Run all tests, the long suites at small scale; installs what they need
 	@tools/setup build test

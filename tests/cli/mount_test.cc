@@ -58,7 +58,7 @@ TEST_F(MountTest, TheWholeTreeFollowsItsAliases) {
   succeed("cmp tree/more mnt/datasets/a/current/more; ! test -e mnt/datasets/a/v1/more");
 }
 
-TEST_F(MountTest, ADaemonThatIsKilledComesBackAndReadersGoOn) {
+TEST_F(MountTest, S22ADaemonThatIsKilledComesBackAndReadersGoOn) {
   succeed("millrace mount --opening passthrough a@v1 mnt");
   succeed("cmp tree/large.bin mnt/large.bin");
   const int before = daemon_pid();

@@ -7,6 +7,7 @@
 
 #include <gmock/gmock.h>
 
+#include "daemon/fuse_front_end.h"
 #include "tests/daemon/daemon_world.h"
 #include "tests/daemon/json_schema.h"
 
@@ -66,6 +67,13 @@ RouteExamples route_examples() {
        {{"/v1/preloads/000000000000?wait=30s", 404}, {"/v1/preloads/000000000000?wait=x", 400}}},
       {{"delete", "/v1/preloads/{id}"}, {{"/v1/preloads/000000000000", 404}}},
       {{"get", "/v1/usage"}, {{"/v1/usage"}, {"/v1/usage?by=version"}, {"/v1/usage?by=x", 400}}},
+      {{"get", "/v1/mounts"}, {{"/v1/mounts"}}},
+      {{"post", "/v1/mounts"},
+       {{"/v1/mounts", 400},
+        {"/v1/mounts", 400, R"({"directory": "relative"})"},
+        {"/v1/mounts", 400, R"({"directory": "/", "opening": "wide"})"},
+        {"/v1/mounts", 404, R"({"directory": "/", "source": "none@v1"})"}}},
+      {{"delete", "/v1/mounts/{directory}"}, {{"/v1/mounts/%2Fnowhere", 404}}},
       {{"delete", "/v1/leases/{lease}"}, {{"/v1/leases/job", 204}, {"/v1/leases/job", 404}}},
   };
 }
@@ -73,7 +81,9 @@ RouteExamples route_examples() {
 class OpenApi : public ::testing::Test {
  protected:
   void SetUp() override {
-    ASSERT_TRUE(world_.start().ok());
+    DaemonOptions options;
+    options.front_ends.push_back(std::make_unique<FuseFrontEnd>(std::vector<std::string>{}));
+    ASSERT_TRUE(world_.start(std::move(options)).ok());
     world_.tree().write("a", "hello");
     world_.publish("pets@v1");
     const Registry& registry = world_.gateway().registry();

@@ -117,7 +117,7 @@ TEST_P(FuseOpeningTest, ADirectoryLargerThanOneAnswerIsListedWhole) {
   }
 }
 
-TEST_P(FuseOpeningTest, ReadsAtRandomByMapAndDirectly) {
+TEST_P(FuseOpeningTest, S20ReadsAtRandomByMapAndDirectly) {
   mount_version(GetParam());
   const std::string wanted = source("whole.bin");
   for (int pass = 0; pass < 2; ++pass) {
@@ -142,7 +142,7 @@ TEST_P(FuseOpeningTest, ReadsAtRandomByMapAndDirectly) {
   }
 }
 
-TEST_P(FuseOpeningTest, NothingCanBeWritten) {
+TEST_P(FuseOpeningTest, S24NothingCanBeWritten) {
   mount_version(GetParam());
   EXPECT_LT(::open(world.mounted("large.bin").c_str(), O_RDWR | O_CLOEXEC), 0);
   EXPECT_EQ(errno, EROFS);
@@ -154,7 +154,7 @@ TEST_P(FuseOpeningTest, NothingCanBeWritten) {
   EXPECT_EQ(errno, EROFS);
 }
 
-TEST_P(FuseOpeningTest, ANameThatIsNotThereIsRememberedAsSuch) {
+TEST_P(FuseOpeningTest, S21ANameThatIsNotThereIsRememberedAsSuch) {
   mount_version(GetParam());
   struct stat found{};
   for (int n = 0; n < 3; ++n) {
@@ -251,7 +251,7 @@ TEST_F(FuseSessionTest, AliasesAndVersionsAreSeenInTheWholeTree) {
   EXPECT_EQ(errno, ENOENT);
 }
 
-TEST_F(FuseSessionTest, AReaderThatIsKilledLeavesNothingBehind) {
+TEST_F(FuseSessionTest, S23AReaderThatIsKilledLeavesNothingBehind) {
   mount_version(FuseOpening::kPassthrough);
   world.faulty->set_plan([](const FaultableCall& call) -> std::optional<Fault> {
     if (call.key.starts_with(".millrace/")) return std::nullopt;
