@@ -15,6 +15,7 @@ namespace {
 // What a handle needs besides libcurl's own state, kept under CURLOPT_PRIVATE.
 struct Attempt {
   std::string host;
+  CURLSH* pool = nullptr;
   char error[CURL_ERROR_SIZE] = {};
 };
 
@@ -76,9 +77,16 @@ CurlConnector::~CurlConnector() {
 }
 
 CURL* CurlConnector::connect(const std::string& origin, const std::string& ca_bundle, bool tls) {
+  CURLSH* pool = curl_share_init();
   CURL* easy = curl_easy_init();
-  if (easy == nullptr) return nullptr;
-  auto* attempt = new Attempt{origin.substr(origin.find("://") + 3)};
+  if (pool == nullptr || easy == nullptr) {
+    curl_easy_cleanup(easy);
+    curl_share_cleanup(pool);
+    return nullptr;
+  }
+  auto* attempt = new Attempt{origin.substr(origin.find("://") + 3), pool};
+  curl_share_setopt(pool, CURLSHOPT_SHARE, CURL_LOCK_DATA_CONNECT);
+  curl_easy_setopt(easy, CURLOPT_SHARE, pool);
   curl_easy_setopt(easy, CURLOPT_PRIVATE, attempt);
   curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, attempt->error);
   curl_easy_setopt(easy, CURLOPT_URL, origin.c_str());
@@ -106,6 +114,7 @@ void CurlConnector::close(CURL* easy) {
   Attempt* attempt = attempt_of(easy);
   curl_multi_remove_handle(multi_, easy);
   curl_easy_cleanup(easy);
+  curl_share_cleanup(attempt->pool);
   delete attempt;
 }
 

@@ -18,6 +18,11 @@ namespace millrace {
 // families), proxy tunnel, TLS with verification. A handle stays in the multi handle as long as its
 // connection is used, and close() ends both.
 //
+// libcurl counts a connection that it has made as resting from then on. Whenever it makes another,
+// it looks through those that rest, and closes what is older than two minutes or has bytes to read.
+// So each handle has a pool of its own, in which libcurl meets no other connection; and what it
+// closes all the same is only its own descriptor, see HttpConnection.
+//
 // Everything but connections_opened() runs on the loop's thread.
 class CurlConnector {
  public:

@@ -1,5 +1,6 @@
 #include "platform/http_connection.h"
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -10,6 +11,8 @@
 #include <utility>
 
 #include <fmt/format.h>
+
+#include "platform/file_error.h"
 
 namespace millrace {
 namespace {
@@ -24,9 +27,11 @@ constexpr std::uint64_t kWakeBytesMax = 256 * 1024;
 
 }  // namespace
 
-void HttpConnection::set_connected(int fd, bool tls) {
-  fd_ = fd;
+Status HttpConnection::set_connected(int fd, bool tls) {
+  socket_ = File::adopt(::fcntl(fd, F_DUPFD_CLOEXEC, 0), pool_key_);
+  if (!socket_.is_open()) return file_error(errno, "keep a connection to", pool_key_);
   tls_ = tls;
+  return {};
 }
 
 HttpConnection::Outcome HttpConnection::begin(HttpExchange& started) {
@@ -107,7 +112,7 @@ void HttpConnection::wake_at(std::uint64_t expected) {
   const int bytes = static_cast<int>(std::clamp<std::uint64_t>(expected, 1, kWakeBytesMax));
   if (bytes == low_water_) return;
   low_water_ = bytes;
-  ::setsockopt(fd_, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof(bytes));
+  ::setsockopt(fd(), SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof(bytes));
 }
 
 HttpConnection::Outcome HttpConnection::end_of_input(bool broken) {
@@ -141,7 +146,7 @@ HttpConnection::Moved HttpConnection::send(ByteView first, ByteView second) {
   message.msg_iov = pieces.data();
   message.msg_iovlen = pieces.size();
   while (true) {
-    const ssize_t sent = ::sendmsg(fd_, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    const ssize_t sent = ::sendmsg(fd(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent >= 0) return {.bytes = static_cast<std::size_t>(sent)};
     if (errno == EINTR) continue;
     if (errno == EAGAIN || errno == EWOULDBLOCK) return {.blocked = true};
@@ -160,7 +165,7 @@ HttpConnection::Moved HttpConnection::receive(MutableByteView into) {
     return {.broken = true};
   }
   while (true) {
-    const ssize_t got = ::recv(fd_, into.data(), into.size(), MSG_DONTWAIT);
+    const ssize_t got = ::recv(fd(), into.data(), into.size(), MSG_DONTWAIT);
     if (got >= 0) return {.bytes = static_cast<std::size_t>(got), .ended = got == 0};
     if (errno == EINTR) continue;
     if (errno == EAGAIN || errno == EWOULDBLOCK) return {.blocked = true};

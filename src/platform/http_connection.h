@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "platform/file.h"
 #include "platform/http_exchange.h"
 
 namespace millrace {
@@ -31,9 +32,11 @@ class HttpConnection {
   CURL* easy() const { return easy_; }
   // Which requests may use it.
   const std::string& pool_key() const { return pool_key_; }
-  int fd() const { return fd_; }
-  bool connected() const { return fd_ >= 0; }
-  void set_connected(int fd, bool tls);
+  int fd() const { return socket_.descriptor(); }
+  bool connected() const { return socket_.is_open(); }
+  // Takes a descriptor of its own for libcurl's socket: the number of a descriptor that libcurl
+  // closed would soon be another connection's, and its answers ours.
+  Status set_connected(int fd, bool tls);
 
   // Starts an exchange and sends what the socket takes.
   Outcome begin(HttpExchange& exchange);
@@ -71,7 +74,7 @@ class HttpConnection {
 
   CURL* const easy_;
   const std::string pool_key_;
-  int fd_ = -1;
+  File socket_;
   bool tls_ = false;
   int low_water_ = 1;
 

@@ -115,14 +115,14 @@ void HttpLoop::on_connected(CURL* easy, Result<int> fd) {
   assert(found != connections_.end());
   HttpConnection& connection = *found->second;
   HttpExchange& exchange = *connection.exchange;
-  if (!fd) {
-    Status status = std::move(fd).error();
+  Status status = fd ? connection.set_connected(*fd, exchange.origin().starts_with("https:"))
+                     : std::move(fd).error();
+  if (!status.ok()) {
     close(connection);
     end(exchange, failure(std::move(status)));
     return serve_waiting();
   }
-  connection.set_connected(*fd, exchange.origin().starts_with("https:"));
-  loop_.watch(*fd, EventLoop::kRead,
+  loop_.watch(connection.fd(), EventLoop::kRead,
               [this, &connection](std::uint32_t ready) { on_ready(connection, ready); });
   run(connection, exchange);
 }
