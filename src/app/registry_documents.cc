@@ -68,6 +68,14 @@ Json run_document(const RunEntry& entry, WallTime now) {
     uses.push_back(
         {{"ref", use.ref.text()}, {"content_digest", record_digest(use.content_digest)}});
   }
+  Json observed = Json::array();
+  for (const RunRead& read : entry.observed) {
+    observed.push_back({{"version", read.version},
+                        {"read_bytes", read.read_bytes},
+                        {"reads", read.reads},
+                        {"fetched_bytes", read.fetched_bytes},
+                        {"handed_out_files", read.handed_out_files}});
+  }
   return {{"run", entry.id.value()},
           {"name", entry.description.name},
           {"state", run_state(entry, now)},
@@ -78,7 +86,8 @@ Json run_document(const RunEntry& entry, WallTime now) {
           {"started", format_time(entry.started)},
           {"heartbeat", format_time(entry.heartbeat)},
           {"ended", entry.ended ? Json(format_time(*entry.ended)) : Json(nullptr)},
-          {"exit_code", entry.exit_code ? Json(*entry.exit_code) : Json(nullptr)}};
+          {"exit_code", entry.exit_code ? Json(*entry.exit_code) : Json(nullptr)},
+          {"observed", std::move(observed)}};
 }
 
 std::string_view run_state(const RunEntry& entry, WallTime now) {

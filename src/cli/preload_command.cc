@@ -41,7 +41,7 @@ Result<Json> preload_body(Session& session, const PreloadFlags& flags) {
     MR_ASSIGN_OR_RETURN(const std::uint64_t rate, parse_rate(flags.rate));
     body["bytes_per_second_max"] = rate;
   }
-  if (const auto run = session.environment()("MILLRACE_RUN_ID")) body["run"] = *run;
+  if (const auto run = session.environment()("MILLRACE_RUN")) body["run"] = *run;
   return body;
 }
 

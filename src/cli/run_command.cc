@@ -7,6 +7,8 @@
 
 #include "base/units.h"
 #include "cli/command.h"
+#include "cli/control_client.h"
+#include "cli/document_cells.h"
 #include "cli/registry_session.h"
 #include "cli/registry_view.h"
 #include "cli/run_heartbeat.h"
@@ -39,7 +41,7 @@ std::string use_variable(const DatasetName& dataset) {
 // What the command finds in its environment. Versions whose datasets lead to one name stand there
 // with blanks between them, which no reference has.
 std::map<std::string, std::string> run_variables(const RunRecording& recording) {
-  std::map<std::string, std::string> variables = {{"MILLRACE_RUN_ID", recording.id.value()}};
+  std::map<std::string, std::string> variables = {{"MILLRACE_RUN", recording.id.value()}};
   for (const RunUse& use : recording.description.uses) {
     std::string& value = variables[use_variable(use.ref.dataset)];
     value += (value.empty() ? "" : " ") + use.ref.text();
@@ -74,9 +76,28 @@ Status check_uses(Session& session, const Registry& registry, const RunDescripti
   return {};
 }
 
+// What the daemon of this machine, if one runs, saw the run read.
+std::vector<RunRead> observed_reads(Session& session, const RequestContext& context,
+                                    const RunId& id) {
+  const auto answer = ControlClient(session).send(
+      context, HttpMethod::kGet,
+      "/v1/usage?by=version&run=" + ControlClient::component(id.value()));
+  std::vector<RunRead> observed;
+  if (!answer) return observed;
+  for (const Json& row : answer->value("usage", Json::array())) {
+    observed.push_back({.version = text_cell(row, "version"),
+                        .read_bytes = number_of(row, "read_bytes"),
+                        .reads = number_of(row, "reads"),
+                        .fetched_bytes = number_of(row, "fetched_bytes"),
+                        .handed_out_files = number_of(row, "handed_out_files")});
+  }
+  return observed;
+}
+
 // Not the context of the command: that is cancelled when the run was interrupted.
 Status record_end(Session& session, const Registry& registry, RunRecording& recording, int code) {
   const RequestContext context(session.clock().now() + session.settings().timeout, "cli");
+  if (recording.recorded) recording.observed = observed_reads(session, context, recording.id);
   return registry.runs().finish(context, recording, static_cast<std::uint64_t>(code));
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "app/times.h"
+#include "base/units.h"
 #include "cli/command.h"
 #include "cli/registry_session.h"
 #include "cli/registry_view.h"
@@ -36,6 +37,12 @@ Result<int> show_run(Session& session, const std::string& text) {
   for (const RunUse& use : run.description.uses) {
     rows.push_back({"uses:", fmt::format("{} (content {})", use.ref.text(),
                                          record_digest(use.content_digest))});
+  }
+  for (const RunRead& read : run.observed) {
+    rows.push_back({"read:", fmt::format("{} of {} in {} reads, {} of it from the store; {} whole "
+                                         "files were handed out",
+                                         format_size(read.read_bytes), read.version, read.reads,
+                                         format_size(read.fetched_bytes), read.handed_out_files)});
   }
   MR_RETURN_IF_ERROR(print_table(session.output(), rows));
   return 0;

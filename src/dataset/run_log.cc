@@ -117,7 +117,8 @@ Status RunLog::heartbeat(const RequestContext& context, RunRecording& recording)
 Status RunLog::finish(const RequestContext& context, RunRecording& recording,
                       std::uint64_t exit_code) const {
   if (!recording.recorded) return {};
-  const nlohmann::json payload = run_end_payload(exit_code);
+  const nlohmann::json payload =
+      run_end_payload({.exit_code = exit_code, .observed = recording.observed});
   MR_RETURN_IF_ERROR(
       put(context, recording, run_key(recording.id, "end.json"), "run_ended", 1, payload));
   for (const std::string& key : use_keys(recording)) {
@@ -154,7 +155,9 @@ Result<RunEntry> RunLog::run(const RequestContext& context, const RunId& id) con
   MR_ASSIGN_OR_RETURN(const auto end, read(context, run_key(id, "end.json")));
   if (end) {
     entry.ended = end->record.time;
-    MR_ASSIGN_OR_RETURN(entry.exit_code, read_run_end_payload(end->record));
+    MR_ASSIGN_OR_RETURN(RunEnd how, read_run_end_payload(end->record));
+    entry.exit_code = how.exit_code;
+    entry.observed = std::move(how.observed);
   }
   return entry;
 }

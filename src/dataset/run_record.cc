@@ -103,14 +103,37 @@ Result<RunDescription> read_run_payload(const LogRecord& record) {
   return description;
 }
 
-nlohmann::json run_end_payload(std::uint64_t exit_code) { return {{"exit_code", exit_code}}; }
+nlohmann::json run_end_payload(const RunEnd& end) {
+  Json payload = {{"exit_code", end.exit_code}};
+  if (end.observed.empty()) return payload;
+  Json observed = Json::array();
+  for (const RunRead& read : end.observed) {
+    if (observed.size() == kRunReadsMax) break;
+    observed.push_back({{"version", read.version},
+                        {"read_bytes", read.read_bytes},
+                        {"reads", read.reads},
+                        {"fetched_bytes", read.fetched_bytes},
+                        {"handed_out_files", read.handed_out_files}});
+  }
+  payload["observed"] = std::move(observed);
+  return payload;
+}
 
-Result<std::uint64_t> read_run_end_payload(const LogRecord& record) {
+Result<RunEnd> read_run_end_payload(const LogRecord& record) {
   Status status;
   LogRecordFields fields(record.payload, record.key, status);
-  const std::uint64_t exit_code = fields.number("exit_code");
+  RunEnd end{.exit_code = fields.number("exit_code")};
+  if (fields.has("observed")) {
+    for (LogRecordFields& read : fields.object_list("observed")) {
+      end.observed.push_back({.version = read.text("version"),
+                              .read_bytes = read.number("read_bytes"),
+                              .reads = read.number("reads"),
+                              .fetched_bytes = read.number("fetched_bytes"),
+                              .handed_out_files = read.number("handed_out_files")});
+    }
+  }
   MR_RETURN_IF_ERROR(status);
-  return exit_code;
+  return end;
 }
 
 }  // namespace millrace

@@ -45,6 +45,24 @@ struct RunDescription {
   bool operator==(const RunDescription&) const = default;
 };
 
+// What a gateway saw a run read of one version.
+struct RunRead {
+  std::string version = {};  // Or what rows that were added up are called.
+  std::uint64_t read_bytes = 0;
+  std::uint64_t reads = 0;
+  std::uint64_t fetched_bytes = 0;  // From the store, because of it.
+  std::uint64_t handed_out_files = 0;
+
+  bool operator==(const RunRead&) const = default;
+};
+inline constexpr std::size_t kRunReadsMax = 1024;
+
+// How a run ended.
+struct RunEnd {
+  std::uint64_t exit_code = 0;
+  std::vector<RunRead> observed = {};  // Empty when no gateway was asked.
+};
+
 // A run as its three records tell it.
 struct RunEntry {
   RunId id = {};
@@ -55,6 +73,7 @@ struct RunEntry {
   WallTime heartbeat{};
   std::optional<WallTime> ended = {};
   std::optional<std::uint64_t> exit_code = {};
+  std::vector<RunRead> observed = {};
 
   // Has not ended, and was heard of lately.
   bool live(WallTime now) const;
@@ -68,7 +87,7 @@ Status check_run(const RunDescription& description);
 // Payloads of the records of kind "run_started" and "run_heartbeat" (the same), and "run_ended".
 nlohmann::json run_payload(const RunDescription& description);
 Result<RunDescription> read_run_payload(const LogRecord& record);
-nlohmann::json run_end_payload(std::uint64_t exit_code);
-Result<std::uint64_t> read_run_end_payload(const LogRecord& record);
+nlohmann::json run_end_payload(const RunEnd& end);
+Result<RunEnd> read_run_end_payload(const LogRecord& record);
 
 }  // namespace millrace

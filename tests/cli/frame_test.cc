@@ -61,6 +61,7 @@ TEST_F(Frame, AFlagWithAValueIsRefused) {
   refuses({"store", "ls", "--recursive=off"}, "--recursive");
   refuses({"store", "ls", "--json=2"}, "--json");
   // One that takes a value still does.
+  write("s/x", "x");
   EXPECT_EQ(millrace({"--store=./s", "store", "ls", "--json"}).exit_code, 0);
 }
 

@@ -41,10 +41,13 @@ TEST_F(RunLogTest, TellsWhatItWasTold) {
   EXPECT_EQ(entry.heartbeat - entry.started, seconds(50));
   EXPECT_TRUE(entry.live(world_.clock.wall_now()));
   EXPECT_FALSE(entry.ended);
+  recording.observed = {
+      {.version = "a@v1", .read_bytes = 10, .reads = 2, .fetched_bytes = 4, .handed_out_files = 1}};
   ASSERT_TRUE(runs_.finish(world_.context, recording, 137).ok());
   entry = runs_.run(world_.context, recording.id).value();
   EXPECT_FALSE(entry.live(world_.clock.wall_now()));
   EXPECT_EQ(entry.exit_code, 137U);
+  EXPECT_EQ(entry.observed, recording.observed);
   EXPECT_EQ(entry.ended, world_.clock.wall_now());
 }
 
