@@ -1,14 +1,9 @@
 // Warm reads through the cache against pread of a plain file with the same bytes on the same file
 // system, by four threads: 1 MiB in sequence, 128 KiB at random, 4 KiB at random.
 
-#include <atomic>
 #include <filesystem>
 #include <fstream>
-#include <functional>
-#include <random>
 #include <string>
-#include <thread>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -16,77 +11,21 @@
 #include "bench/bench_report.h"
 #include "bench/bench_store.h"
 #include "bench/cache_bench_setup.h"
-#include "bench/client_usage.h"
 #include "bench/generated_store.h"
+#include "bench/read_pattern.h"
 #include "bench/scratch_directory.h"
 #include "platform/file.h"
 
 namespace millrace::bench {
 namespace {
 
-constexpr unsigned kThreads = 4;
 constexpr std::uint64_t kObjectBytes = kGiB;
 constexpr double kWarmRssMibMax = 512;
 
-struct Pattern {
-  std::string name;
-  std::uint64_t read_bytes;
-  bool sequential;
-  double goal;
-  bool count_requests;
-};
-
-// Where a thread reads next.
-class Positions {
- public:
-  Positions(const Pattern& pattern, unsigned thread)
-      : pattern_(pattern), random_(thread), next_(thread * (kObjectBytes / kThreads)) {}
-
-  std::uint64_t next() {
-    if (pattern_.sequential) {
-      const std::uint64_t at = next_;
-      next_ = (next_ + pattern_.read_bytes) % kObjectBytes;
-      return at;
-    }
-    return random_() % (kObjectBytes / pattern_.read_bytes) * pattern_.read_bytes;
-  }
-
- private:
-  const Pattern& pattern_;
-  std::mt19937_64 random_;
-  std::uint64_t next_;
-};
-
-// Runs `read` in all threads until the time is over.
-RunFigures run_threads(const Pattern& pattern, double seconds,
-                       const std::function<std::function<void(std::uint64_t)>()>& make_reader) {
-  std::atomic<bool> over = false;
-  std::atomic<std::uint64_t> reads = 0;
-  const ClientUsage usage;
-  std::vector<std::thread> threads;
-  for (unsigned t = 0; t < kThreads; ++t) {
-    threads.emplace_back([&, t] {
-      const auto read = make_reader();
-      Positions positions(pattern, t);
-      std::uint64_t done = 0;
-      for (; !over.load(std::memory_order_relaxed); ++done)
-        read(positions.next());
-      reads += done;
-    });
-  }
-  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
-  over = true;
-  for (std::thread& thread : threads)
-    thread.join();
-  const double amount = static_cast<double>(reads.load());
-  return usage.figures(pattern.count_requests ? amount
-                                              : amount * static_cast<double>(pattern.read_bytes));
-}
-
-void measure(const Pattern& pattern, CacheBenchSetup& setup, const ObjectVersion& object,
+void measure(const ReadPattern& pattern, CacheBenchSetup& setup, const ObjectVersion& object,
              const File& plain, const BenchOptions& options) {
   const Contender ours{.name = "cache_warm_" + pattern.name, .run = [&] {
-                         return run_threads(pattern, options.seconds, [&] {
+                         return run_readers(pattern, kObjectBytes, options.seconds, [&] {
                            return [&, context = run_context()](std::uint64_t at) {
                              const Slice data =
                                  read_now(setup.cache(), context, object, {at, pattern.read_bytes});
@@ -97,7 +36,7 @@ void measure(const Pattern& pattern, CacheBenchSetup& setup, const ObjectVersion
                        }};
   const Contender peer{
       .name = "pread", .run = [&] {
-        return run_threads(pattern, options.seconds, [&] {
+        return run_readers(pattern, kObjectBytes, options.seconds, [&] {
           return [&, buffer = std::make_shared<Buffer>(Buffer::allocate(pattern.read_bytes))](
                      std::uint64_t at) {
             if (require(plain.read_at(at, buffer->bytes())) != pattern.read_bytes) {
@@ -142,9 +81,9 @@ void run(const BenchOptions& options) {
   for (std::uint64_t at = 0; at < kObjectBytes; at += kMiB)
     (void)read_now(setup.cache(), run_context(), object, {at, kMiB});
   const File plain = write_plain(scratch.path() + "/plain");
-  for (const Pattern& pattern : {Pattern{"1m_sequential", kMiB, true, 0.9, false},
-                                 Pattern{"128k_random", 128 * kKiB, false, 0.9, false},
-                                 Pattern{"4k_random", 4 * kKiB, false, 0.7, true}}) {
+  for (const ReadPattern& pattern : {ReadPattern{"1m_sequential", kMiB, true, 0.9, false},
+                                     ReadPattern{"128k_random", 128 * kKiB, false, 0.9, false},
+                                     ReadPattern{"4k_random", 4 * kKiB, false, 0.7, true}}) {
     measure(pattern, setup, object, plain, options);
   }
 }
