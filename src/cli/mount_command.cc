@@ -11,6 +11,7 @@
 #include "cli/control_client.h"
 #include "cli/daemon_start.h"
 #include "cli/mount_options.h"
+#include "frontends/fuse/fuse_mount.h"
 #include "frontends/fuse/fusermount.h"
 
 namespace millrace::cli {
@@ -37,10 +38,6 @@ Result<std::string> absolute_directory(const std::string& directory) {
   return path.string();
 }
 
-std::string mount_path(const std::string& directory) {
-  return "/v1/mounts/" + ControlClient::component(directory);
-}
-
 Result<bool> is_mounted(ControlClient& client, const std::string& directory) {
   MR_ASSIGN_OR_RETURN(const Json answer, client.get("/v1/mounts"));
   for (const Json& mount : answer.value("mounts", Json::array())) {
@@ -51,7 +48,6 @@ Result<bool> is_mounted(ControlClient& client, const std::string& directory) {
 
 // Until a signal comes, which ends the mount, or somebody else ends it.
 Result<int> stay(Session& session, ControlClient& client, const std::string& directory) {
-  session.interrupt().expect(std::chrono::seconds(20));
   while (session.interrupt().signal() == 0) {
     pollfd entry{session.interrupt().fd(), POLLIN, 0};
     (void)::poll(&entry, 1, kLookAgainMs);
@@ -60,9 +56,8 @@ Result<int> stay(Session& session, ControlClient& client, const std::string& dir
     // A daemon that was killed is on its way back.
     if (there && !*there) return 0;
   }
-  MR_ASSIGN_OR_RETURN([[maybe_unused]] const Json answer,
-                      client.send(RequestContext::background(), HttpMethod::kDelete,
-                                  mount_path(directory) + "?lazy=true"));
+  // Not by the daemon, since requests to it end with the signal; it sees that the mount is gone.
+  MR_RETURN_IF_ERROR(unmount_fuse(directory, true));
   return 0;
 }
 
@@ -76,6 +71,8 @@ Result<int> mount(Session& session, const MountFlags& given) {
   const std::string source = flags.places.size() == 2 ? flags.places.front() : "";
   MR_ASSIGN_OR_RETURN(const std::string directory, absolute_directory(flags.places.back()));
   MR_RETURN_IF_ERROR(ensure_daemon(session));
+  // From here on a signal is how the mount is ended.
+  if (flags.foreground) session.interrupt().expect(std::chrono::seconds(20));
   ControlClient client(session);
   MR_ASSIGN_OR_RETURN(const Json mounted,
                       client.send(session.context(), HttpMethod::kPost, "/v1/mounts",

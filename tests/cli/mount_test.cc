@@ -7,11 +7,14 @@
 
 #include "tests/cli/mount_world.h"
 #include "tests/servers/child_process.h"
+#include "tests/servers/fault_proxy.h"
+#include "tests/servers/strict_s3_server.h"
 
 namespace millrace::cli {
 namespace {
 
 using millrace::testing::ChildProcess;
+using millrace::testing::FaultProxy;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
@@ -124,15 +127,25 @@ TEST_F(MountTest, WhatCannotBeMountedIsSaidClearly) {
 }
 
 TEST_F(MountTest, WhatIsCachedIsReadWhileTheStoreIsAwayAndTheRestFails) {
+  const millrace::testing::StrictS3Server server;
+  auto proxy = std::make_unique<FaultProxy>(server.url());
+  const std::uint16_t port = proxy->port();
+  variables_["AWS_ACCESS_KEY_ID"] = "test-access-key";
+  variables_["AWS_SECRET_ACCESS_KEY"] = "test-secret-key";
+  variables_["MILLRACE_STORE"] = "s3://test-bucket/pre?endpoint=" + proxy->endpoint();
   variables_["MILLRACE_TIMEOUT"] = "3s";
   succeed(
-      "millrace mount a@v1 mnt; cmp tree/large.bin mnt/large.bin; ls -lR mnt > /dev/null;"
-      "mv home/.local/share/millrace/store away; echo 3 > /proc/sys/vm/drop_caches");
-  succeed("cmp tree/large.bin mnt/large.bin");
+      "millrace publish tree a@v1; millrace mount a@v1 mnt; cmp tree/large.bin mnt/large.bin;"
+      "ls -lR mnt > /dev/null");
+  proxy.reset();
+  succeed("echo 3 > /proc/sys/vm/drop_caches; cmp tree/large.bin mnt/large.bin");
   const Outcome cold = bash("cat $DIR/mnt/d/60.jpg > /dev/null");
   EXPECT_NE(cold.exit_code, 0);
   EXPECT_THAT(cold.err, HasSubstr("Input/output error"));
-  succeed("mv away home/.local/share/millrace/store; cmp tree/d/60.jpg mnt/d/60.jpg");
+  proxy = std::make_unique<FaultProxy>("127.0.0.1", server.port(),
+                                       millrace::testing::ProxySettings{}, port);
+  EXPECT_TRUE(
+      becomes([this] { return bash("cmp $DIR/tree/d/60.jpg $DIR/mnt/d/60.jpg").exit_code == 0; }));
 }
 
 TEST_F(MountTest, BucketsAreShownAsTheyAreUnlessOnlyVersionsMayBe) {

@@ -131,6 +131,7 @@ Status FuseMounts::unmount(const std::string& directory, bool lazy) {
   if (lazy) detached_.push_back(std::move(found->second.session));
   mounts_.erase(found);
   let_go(directory);
+  leave_keeper();
   return {};
 }
 
@@ -144,7 +145,15 @@ void FuseMounts::drop_ended() {
     const std::string directory = mount->first;
     mount = mounts_.erase(mount);
     let_go(directory);
+    leave_keeper();
   }
+}
+
+void FuseMounts::leave_keeper() {
+  if (!keeper_ || !mounts_.empty()) return;
+  // It has nothing to keep any more, and ends when we are gone from it.
+  static_cast<void>(keeper_->leave());
+  keeper_.reset();
 }
 
 void FuseMounts::let_go(const std::string& directory) {
@@ -178,7 +187,6 @@ std::vector<FuseMountInfo> FuseMounts::list() {
 
 void FuseMounts::stop(TimePoint deadline) {
   MutexLock lock(mutex_);
-  if (keeper_) static_cast<void>(keeper_->leave());
   for (auto& [directory, mount] : mounts_) {
     if (mount.session->is_over()) continue;
     if (unmount_fuse(directory, false).ok()) continue;
@@ -193,7 +201,7 @@ void FuseMounts::stop(TimePoint deadline) {
     let_go(directory);
   mounts_.clear();
   detached_.clear();
-  keeper_.reset();
+  leave_keeper();
 }
 
 }  // namespace millrace

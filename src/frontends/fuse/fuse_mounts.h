@@ -78,6 +78,8 @@ class FuseMounts {
   // Drops what was unmounted by others.
   void drop_ended() MR_REQUIRES(mutex_);
   void let_go(const std::string& directory) MR_REQUIRES(mutex_);
+  // After the last mount.
+  void leave_keeper() MR_REQUIRES(mutex_);
   static FuseMountInfo info(const Mount& mount);
 
   const Parts parts_;
