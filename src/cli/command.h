@@ -37,6 +37,9 @@ inline CLI::App* find_command(CLI::App& app, std::string_view name) {
   return nullptr;
 }
 
+// False for what only programs of ours call.
+inline bool is_for_people(const CLI::App& command) { return !command.get_group().empty(); }
+
 // One function per command, each in its own file. It adds the command to its parent.
 using RegisterCommand = void (*)(CommandLine& line, CLI::App& parent);
 

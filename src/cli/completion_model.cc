@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "cli/command.h"
+
 namespace millrace::cli {
 namespace {
 
@@ -42,6 +44,7 @@ CompletionCommand command_of(const CLI::App& app, const std::string& path) {
     }
   }
   for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (!is_for_people(*sub)) continue;
     const std::string prefix = path.empty() ? "" : path + " ";
     command.commands.push_back(command_of(*sub, prefix + sub->get_name()));
   }

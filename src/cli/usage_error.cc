@@ -13,7 +13,7 @@ namespace {
 std::vector<std::string> command_names(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
-    names.push_back(sub->get_name());
+    if (is_for_people(*sub)) names.push_back(sub->get_name());
   }
   return names;
 }

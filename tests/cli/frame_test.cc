@@ -7,6 +7,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 using Frame = MillraceTest;
 
@@ -33,7 +34,8 @@ TEST_F(Frame, AWordThatIsWrongIsNamedWithTheOneThatWasMeant) {
   says({"stroe", "ls"}, "did you mean 'store'?");
   says({"store", "lss"}, "did you mean 'ls'?");
   says({"store"}, "'millrace store' needs a command: ls, stat, cat, cp, rm, bench");
-  says({}, "needs a command: store, serve");
+  says({}, "needs a command: store, mount");
+  EXPECT_THAT(millrace({}).err, Not(HasSubstr("keeper"))) << "it is not for people";
   says({"store", "ls", "--recusive"}, "did you mean '--recursive'?");
   says({"store", "cat"}, "'millrace store cat' needs URL");
   says({"store", "cp", "a"}, "needs DST");

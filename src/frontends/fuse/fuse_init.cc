@@ -16,11 +16,11 @@ constexpr std::uint32_t kWriteBytesMax = 4096;
 // Read-ahead requests that may be under way. The kernel's 12 are too few for a store far away.
 constexpr std::uint16_t kBackgroundMax = 256;
 
+// Not FUSE_ASYNC_DIO: whoever reads with O_DIRECT could then not be killed before the answer.
 std::uint64_t wanted_features(const FuseView& view) {
   std::uint64_t features = FUSE_ASYNC_READ | FUSE_EXPORT_SUPPORT | FUSE_DO_READDIRPLUS |
                            FUSE_PARALLEL_DIROPS | FUSE_MAX_PAGES | FUSE_INIT_EXT |
-                           FUSE_NO_OPENDIR_SUPPORT | FUSE_NO_OPEN_SUPPORT | FUSE_ASYNC_DIO |
-                           fuse_kernel::kHasResend;
+                           FUSE_NO_OPENDIR_SUPPORT | FUSE_NO_OPEN_SUPPORT | fuse_kernel::kHasResend;
   // Aliases are symlinks that move.
   if (view.is_immutable) features |= FUSE_CACHE_SYMLINKS;
   if (view.opening == FuseOpening::kPassthrough) features |= fuse_kernel::kPassthrough;
