@@ -16,25 +16,30 @@ class FuseReplies final : public Executor {
   // Marks the calling thread as one that takes requests.
   class TakesRequests {
    public:
-    TakesRequests() { here_ = true; }
-    ~TakesRequests() { here_ = false; }
+    TakesRequests() { is_taker() = true; }
+    ~TakesRequests() { is_taker() = false; }
     TakesRequests(const TakesRequests&) = delete;
     TakesRequests& operator=(const TakesRequests&) = delete;
   };
 
   Status submit(Task task) override {
-    if (!here_) return work_.submit(std::move(task));
+    if (!is_taker()) return work_.submit(std::move(task));
     task();
     return {};
   }
   void resume(Task task) override {
-    if (!here_) return work_.resume(std::move(task));
+    if (!is_taker()) return work_.resume(std::move(task));
     task();
   }
   std::string_view name() const override { return "fuse replies"; }
 
  private:
-  static inline thread_local bool here_ = false;
+  // Of the calling thread.
+  static bool& is_taker() {
+    thread_local bool takes_requests = false;
+    return takes_requests;
+  }
+
   Executor& work_;
 };
 
