@@ -13,6 +13,7 @@
 #include "cli/mount_options.h"
 #include "frontends/fuse/fuse_mount.h"
 #include "frontends/fuse/fusermount.h"
+#include "frontends/fuse/mount_facts.h"
 
 namespace millrace::cli {
 namespace {
@@ -64,6 +65,10 @@ Result<int> stay(Session& session, ControlClient& client, const std::string& dir
 Result<int> mount(Session& session, const MountFlags& given) {
   MountFlags flags = given;
   MR_RETURN_IF_ERROR(apply_mount_options(given.options, flags.opening, flags.allow_other));
+  if (flags.opening != "auto") {
+    MR_ASSIGN_OR_RETURN([[maybe_unused]] const FuseOpening opening,
+                        parse_fuse_opening(flags.opening));
+  }
   if (flags.allow_other && ::geteuid() != 0 && !users_may_allow_other()) {
     return failure(StatusCode::kPermissionDenied,
                    "--allow-other needs the line 'user_allow_other' in /etc/fuse.conf");
@@ -105,8 +110,7 @@ void register_mount(CommandLine& line, CLI::App& root) {
   command
       ->add_option("--opening", flags->opening,
                    "How files are opened: passthrough (large files), stateless (small files), auto")
-      ->type_name("MODE")
-      ->check(CLI::IsMember({"auto", "passthrough", "stateless"}));
+      ->type_name("auto|passthrough|stateless");
   command->add_flag("--allow-other", flags->allow_other, "Other users may look too");
   command->add_flag("--foreground", flags->foreground, "Stay until the mount ends; Ctrl-C ends it");
   command

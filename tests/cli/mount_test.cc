@@ -113,6 +113,7 @@ TEST_F(MountTest, WhatCannotBeMountedIsSaidClearly) {
   EXPECT_THAT(message("mount a@v9 mnt"), HasSubstr("v9"));
   EXPECT_THAT(message("mount /nothing mnt"), HasSubstr("nothing"));
   EXPECT_THAT(message("mount a@v1 tree/large.bin"), HasSubstr("not a directory"));
+  EXPECT_THAT(message("mount --opening x a@v1 mnt"), HasSubstr("'x' is no way to open files"));
   EXPECT_THAT(message("mount -o whatever a@v1 mnt"), HasSubstr("unknown mount option 'whatever'"));
   EXPECT_THAT(message("umount mnt"), HasSubstr("nothing of ours is mounted on"));
   succeed("millrace mount a@v1 mnt");

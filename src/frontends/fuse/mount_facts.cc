@@ -31,7 +31,7 @@ Result<FuseOpening> parse_fuse_opening(std::string_view name) {
   if (name == "stateless") return FuseOpening::kStateless;
   return failure(
       StatusCode::kInvalidArgument,
-      fmt::format("'{}' is no way to open files: expected passthrough or stateless", name));
+      fmt::format("'{}' is no way to open files: expected passthrough, stateless or auto", name));
 }
 
 std::string mount_facts_text(const MountFacts& facts) {
