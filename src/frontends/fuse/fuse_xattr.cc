@@ -29,8 +29,9 @@ void fuse_getxattr(FuseCall call, const FuseRequest& request) {
   const Result<std::string_view> name = request.name(sizeof(fuse_getxattr_in));
   if (!name) return call.fail(name.error(), FuseAttempt::kNode);
   if (!name->starts_with(kFactPrefix)) {
-    // `ls -l` asks for the access list of every file, unless it hears that there are none here.
-    return call.fail_with(name->starts_with("system.") ? EOPNOTSUPP : ENODATA);
+    // `ls -l` asks for the label and the access list of every file, unless it hears that there are
+    // none here.
+    return call.fail_with(name->starts_with("user.") ? ENODATA : EOPNOTSUPP);
   }
   const Result<std::vector<NodeFact>> facts =
       call.connection().parts.tree.facts(call.context(), call.node());

@@ -177,6 +177,7 @@ TEST_P(FuseOpeningTest, AttributesTellWhatAFileIsPartOf) {
   EXPECT_EQ(value("user.millrace.digest").substr(0, 7), "sha256:");
   EXPECT_EQ(value("user.other"), std::strerror(ENODATA));
   EXPECT_EQ(value("system.posix_acl_access"), std::strerror(EOPNOTSUPP));
+  EXPECT_EQ(value("security.selinux"), std::strerror(EOPNOTSUPP));
   mounted("whole.bin");
   EXPECT_EQ(value("user.millrace.cached"), "yes");
   char names[256];
