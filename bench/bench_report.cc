@@ -105,6 +105,19 @@ Unit bytes_unit() {
 
 Unit requests_unit() { return {"requests/s", 1, "CPU s/1000 requests", 1000}; }
 
+BenchResult result_of(const Comparison& comparison, std::string bench, const Unit& unit,
+                      std::string against, Goal goal, double rss_mib_max) {
+  return {.bench = std::move(bench),
+          .value = comparison.rate() / unit.per_rate,
+          .unit = unit.rate,
+          .ratio = comparison.rate_ratio(),
+          .against = std::move(against),
+          .goal = goal,
+          .cpu_s = comparison.cpu_s(),
+          .rss_mib = comparison.rss_mib_max(),
+          .rss_mib_max = rss_mib_max};
+}
+
 void report(const BenchResult& result, const Comparison& comparison, const Unit& unit) {
   print(result, comparison, unit);
   json line = {{"bench", result.bench},

@@ -41,6 +41,10 @@ struct BenchResult {
   double rss_mib_max = 0;  // The client must stay below this; 0: no demand.
 };
 
+// The medians of a comparison, under a name.
+BenchResult result_of(const Comparison& comparison, std::string bench, const Unit& unit,
+                      std::string against, Goal goal, double rss_mib_max = 0);
+
 // Prints the result and its rounds, and appends it with the machine and the time to
 // MILLRACE_BENCH_RESULTS (default build/bench/results.jsonl). Throws std::runtime_error when the
 // file cannot be written.

@@ -1,32 +1,40 @@
-// A complete file through a mount against the same bytes in a plain file on the same disk, by four
-// threads: 1 MiB in sequence, 128 KiB and 4 KiB at random; with the page cache hot, dropped before
-// each run, and passed by (O_DIRECT). Once with files handed to the kernel, once without.
+// A complete file through a mount by four threads: 1 MiB in sequence, 128 KiB and 4 KiB at random;
+// with the page cache hot, dropped before each run, and passed by (O_DIRECT). Once with files
+// handed to the kernel, once without. Against the same bytes in a plain file on the same disk, and
+// against other programs' mounts of the same bytes in the same store.
 
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "bench/bench_objects.h"
 #include "bench/bench_options.h"
 #include "bench/bench_report.h"
 #include "bench/bench_store.h"
-#include "bench/generated_store.h"
-#include "bench/peer_process.h"
+#include "bench/mount_peers.h"
+#include "bench/mounted_home.h"
+#include "bench/page_cache.h"
 #include "bench/read_pattern.h"
 #include "bench/scratch_directory.h"
+#include "bench/tree_readers.h"
 #include "platform/file.h"
+#include "tests/servers/ceph_server.h"
 
 namespace millrace::bench {
 namespace {
 
 constexpr std::uint64_t kFileBytes = kGiB;
 constexpr std::size_t kDirectAlignment = 4096;
+const std::string kFileName = "object-00000";
+const std::string kOurBucket = "ours";
+const std::string kPeerBucket = "theirs";
 
 enum class PageCache { kHot, kDropped, kDirect };
 
@@ -42,42 +50,9 @@ std::string_view page_cache_name(PageCache cache) {
   return "hot";
 }
 
-void drop_page_cache() {
-  ::sync();
-  std::ofstream("/proc/sys/vm/drop_caches") << "3\n";
-}
-
-// The program with a home of its own: a store, a cache and a daemon, all on the disk to measure.
-class MountedHome {
- public:
-  explicit MountedHome(const std::string& root) : root_(root) {
-    std::filesystem::create_directories(root_ + "/mnt");
-    std::filesystem::create_directories(root_ + "/store");
-  }
-  ~MountedHome() { millrace("stop"); }
-
-  // False when it fails.
-  bool millrace(const std::string& arguments) const {
-    const std::string command = fmt::format(
-        "HOME={0} MILLRACE_STORE=file://{0}/store MILLRACE_CACHE={0}/cache "
-        "MILLRACE_SOCKET={0}/m.sock {1}/millrace {2} >> {0}/log 2>&1",
-        root_, std::filesystem::read_symlink("/proc/self/exe").parent_path().string(), arguments);
-    return std::system(command.c_str()) == 0;
-  }
-  void need(const std::string& arguments) const {
-    if (!millrace(arguments)) {
-      give_up({StatusCode::kInternal,
-               fmt::format("'millrace {}' failed; see {}/log", arguments, root_)});
-    }
-  }
-  const std::string& root() const { return root_; }
-
- private:
-  const std::string root_;
-};
-
 RunFigures read_through(const ReadPattern& pattern, PageCache cache, double seconds,
                         const std::string& path) {
+  if (cache == PageCache::kHot) read_file(path, kFileBytes);
   if (cache == PageCache::kDropped) drop_page_cache();
   const int flags = O_RDONLY | (cache == PageCache::kDirect ? O_DIRECT : 0);
   const File file = require(File::open(path, flags));
@@ -94,72 +69,84 @@ RunFigures read_through(const ReadPattern& pattern, PageCache cache, double seco
   });
 }
 
-void read_whole(const std::string& path) {
-  const File file = require(File::open(path, O_RDONLY));
-  Buffer piece = Buffer::allocate(kMiB);
-  for (std::uint64_t at = 0; at < kFileBytes; at += kMiB)
-    require(file.read_at(at, piece.bytes()));
-}
+// A way to the bytes.
+struct Way {
+  std::string name;
+  std::string path;
+};
 
 void measure(const std::string& kind, const ReadPattern& pattern, PageCache cache,
-             const MountedHome& home, const BenchOptions& options) {
-  const std::string local = home.root() + "/tree/large.bin";
-  const std::string mounted = home.root() + "/mnt/large.bin";
-  if (cache == PageCache::kHot) {
-    read_whole(local);
-    read_whole(mounted);
-  }
-  const Contender ours{
-      .name = fmt::format("mount_{}_{}_{}", kind, pattern.name, page_cache_name(cache)),
-      .run = [&] { return read_through(pattern, cache, options.seconds, mounted); }};
-  const Contender peer{.name = "local file",
-                       .run = [&] { return read_through(pattern, cache, options.seconds, local); }};
+             const std::string& mounted, const std::string& local, const std::vector<Way>& peers,
+             const BenchOptions& options) {
+  const auto contender = [&](const std::string& name, const std::string& path) {
+    return Contender{.name = name, .run = [&pattern, cache, &options, path] {
+                       return read_through(pattern, cache, options.seconds, path);
+                     }};
+  };
+  const std::string name =
+      fmt::format("mount_{}_{}_{}", kind, pattern.name, page_cache_name(cache));
+  const Contender ours = contender(name, mounted);
   const Unit unit = pattern.count_requests ? requests_unit() : bytes_unit();
-  const Comparison comparison = compare(ours, {peer}, options.rounds);
-  report({.bench = ours.name,
-          .value = comparison.rate() / unit.per_rate,
-          .unit = unit.rate,
-          .ratio = comparison.rate_ratio(),
-          .against = "the same reads of a local file",
-          .goal = Goal{Goal::Kind::kAtLeast, pattern.goal},
-          .cpu_s = comparison.cpu_s(),
-          .rss_mib = comparison.rss_mib_max(),
-          .rss_mib_max = 0},
-         comparison, unit);
+  const Comparison with_local = compare(ours, {contender("local file", local)}, options.rounds);
+  report(result_of(with_local, name, unit, "the same reads of a local file",
+                   {Goal::Kind::kAtLeast, pattern.goal}),
+         with_local, unit);
+  std::vector<Contender> others;
+  for (const Way& peer : peers)
+    others.push_back(contender(peer.name, peer.path));
+  const Comparison with_peers = compare(ours, others, options.rounds);
+  report(result_of(with_peers, name + "_peers", unit, "the better of s3fs and rclone mount",
+                   {Goal::Kind::kAtLeast, 1}),
+         with_peers, unit);
 }
 
-void write_source(const std::string& path) {
-  const File file = require(File::open(path, O_RDWR | O_CREAT | O_TRUNC));
-  Buffer piece = Buffer::allocate(kMiB);
-  for (std::uint64_t at = 0; at < kFileBytes; at += piece.size()) {
-    GeneratedStore::generate(at, piece.bytes());
-    require(file.write_at(at, piece.bytes()));
-  }
+// Reads of a file that the kernel has must not reach the daemon.
+void measure_daemon(const MountedHome& home, const BenchOptions& options) {
+  const std::string path = home.mount_point() + "/" + kFileName;
+  read_file(path, kFileBytes);
+  const double before = home.cpu_s();
+  read_through({"1m_sequential", kMiB, true, 0, false}, PageCache::kDirect, options.seconds, path);
+  fmt::print("CPU of the daemon while the kernel reads {:.1f} s long: {:.2f} s\n", options.seconds,
+             home.cpu_s() - before);
 }
 
 void run(const BenchOptions& options) {
-  if (::geteuid() != 0) {
-    give_up({StatusCode::kPermissionDenied, "only root can drop the page cache and mount"});
-  }
+  require_root();
   const ScratchDirectory scratch(ScratchDirectory::Kind::kDisk);
-  const MountedHome home(scratch.path());
-  std::filesystem::create_directories(home.root() + "/tree");
-  write_source(home.root() + "/tree/large.bin");
-  home.need(fmt::format("publish {}/tree large@v1", home.root()));
+  const std::string tree = scratch.path() + "/tree";
+  std::filesystem::create_directories(tree);
+  const BenchObjects objects = write_files(tree, 1, kFileBytes, kMiB);
+  millrace::testing::CephServer ceph({.store_bytes = 4 * kFileBytes});
+  ceph.create_bucket(kOurBucket);
+  ceph.create_bucket(kPeerBucket);
+  upload_large(target_of(ceph, kPeerBucket), objects, tree);
+  MountedHome home(scratch.path() + "/home", target_of(ceph, kOurBucket));
+  home.millrace(fmt::format("publish {} large@v1", tree));
+
+  std::vector<std::unique_ptr<PeerMount>> mounts;
+  std::vector<Way> peers;
+  for (const PeerMount::Program program : PeerMount::kAll) {
+    mounts.push_back(std::make_unique<PeerMount>(program, target_of(ceph, kPeerBucket),
+                                                 scratch.path() + "/" + PeerMount::name(program)));
+    peers.push_back({PeerMount::name(program), mounts.back()->mount_point() + "/" + kFileName});
+    read_file(peers.back().path, kFileBytes);
+  }
   for (const std::string kind : {"passthrough", "stateless"}) {
-    home.need(fmt::format("mount --opening {0} large@v1 {1}/mnt", kind, home.root()));
-    read_whole(home.root() + "/mnt/large.bin");  // It is complete from the next open on.
+    home.mount(fmt::format("--opening {} large@v1", kind));
+    const std::string mounted = home.mount_point() + "/" + kFileName;
+    read_file(mounted, kFileBytes);  // It is complete from the next open on.
     const bool handed_over = kind == "passthrough";
+    if (handed_over) measure_daemon(home, options);
     for (const PageCache cache : {PageCache::kHot, PageCache::kDropped, PageCache::kDirect}) {
       if (!handed_over && cache != PageCache::kHot) continue;
       const double goal = handed_over ? 0.9 : 0.5;
       for (const ReadPattern& pattern : {ReadPattern{"1m_sequential", kMiB, true, goal, false},
                                          ReadPattern{"128k_random", 128 * kKiB, false, goal, false},
                                          ReadPattern{"4k_random", 4 * kKiB, false, goal, true}}) {
-        measure(kind, pattern, cache, home, options);
+        measure(kind, pattern, cache, mounted, tree + "/" + kFileName, peers, options);
       }
     }
-    home.need(fmt::format("umount {}/mnt", home.root()));
+    home.unmount();
   }
 }
 

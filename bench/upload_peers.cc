@@ -115,28 +115,25 @@ RunFigures copy_by_aws(const BenchTarget& target, const std::string& directory, 
   return run.figures;
 }
 
+std::vector<std::string> rclone_command(const BenchTarget& target) {
+  return {"env",
+          "-u",
+          "AWS_CA_BUNDLE",
+          "RCLONE_CONFIG=/dev/null",
+          "RCLONE_CONFIG_STORE_TYPE=s3",
+          "RCLONE_CONFIG_STORE_PROVIDER=Ceph",
+          "RCLONE_CONFIG_STORE_ENDPOINT=" + target.endpoint,
+          "RCLONE_CONFIG_STORE_ACCESS_KEY_ID=" + target.access_key,
+          "RCLONE_CONFIG_STORE_SECRET_ACCESS_KEY=" + target.secret_key,
+          require_program("rclone")};
+}
+
 RunFigures copy_by_rclone(const BenchTarget& target, const std::string& directory,
                           std::uint64_t files, const std::string& scratch) {
-  const std::vector<std::string> command = {
-      "env",
-      "-u",
-      "AWS_CA_BUNDLE",
-      "RCLONE_CONFIG=/dev/null",
-      "RCLONE_CONFIG_STORE_TYPE=s3",
-      "RCLONE_CONFIG_STORE_PROVIDER=Ceph",
-      "RCLONE_CONFIG_STORE_ENDPOINT=" + target.endpoint,
-      "RCLONE_CONFIG_STORE_ACCESS_KEY_ID=" + target.access_key,
-      "RCLONE_CONFIG_STORE_SECRET_ACCESS_KEY=" + target.secret_key,
-      require_program("rclone"),
-      "copy",
-      "--quiet",
-      "--transfers=32",
-      "--checkers=32",
-      "--no-check-dest",
-      "--s3-no-check-bucket",
-      "--s3-no-head",
-      directory,
-      "store:" + target.bucket + "/rclone"};
+  std::vector<std::string> command = rclone_command(target);
+  command.insert(command.end(), {"copy", "--quiet", "--transfers=32", "--checkers=32",
+                                 "--no-check-dest", "--s3-no-check-bucket", "--s3-no-head",
+                                 directory, "store:" + target.bucket + "/rclone"});
   PeerRun run = run_peer({command}, scratch);
   run.figures.amount = static_cast<double>(files);
   return run.figures;

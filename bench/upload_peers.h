@@ -35,6 +35,9 @@ std::vector<std::string> aws_copy_command(const BenchTarget& target);
 RunFigures copy_by_aws(const BenchTarget& target, const std::string& directory, std::uint64_t files,
                        const std::string& scratch);
 
+// rclone with its own defaults, which knows the target as "store:"; what to do is to be added.
+std::vector<std::string> rclone_command(const BenchTarget& target);
+
 // `rclone copy` of a directory with as many transfers at a time as its documentation advises for
 // small files, and without the requests that only compare; the amount is its `files`.
 RunFigures copy_by_rclone(const BenchTarget& target, const std::string& directory,

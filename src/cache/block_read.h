@@ -22,7 +22,7 @@
 namespace millrace {
 
 // Smaller answers are copied out of what was fetched, so that they do not keep all of it in memory.
-inline constexpr std::uint64_t kSharedBytesMin = 128 * kKiB;
+inline constexpr std::uint64_t kSharedBytesMin = 64 * kKiB;
 
 // What a read works with. All of it outlives every read.
 struct ReadParts {

@@ -21,7 +21,8 @@ CachedObject::CachedObject(ObjectVersion version, ReadaheadOptions readahead)
       ready_(units_),
       touched_(std::make_unique<std::atomic<std::uint16_t>[]>(block_count(version_.size()))),
       on_disk_(units_),
-      readahead_(readahead) {}
+      readahead_(readahead),
+      around_(readahead) {}
 
 bool CachedObject::note_touch(std::uint32_t block, std::uint16_t tick) {
   std::atomic<std::uint16_t>& last = touched_[block];
@@ -128,6 +129,7 @@ CachedObject::Needs CachedObject::prepare(ByteRange read, std::uint32_t fetch_un
   }
   if (speculate && !planned_) {
     add_flights_ahead(read, fetch_units_max, needs.new_ones);
+    if (!needs.flights.empty()) add_flights_around(read, fetch_units_max, needs.new_ones);
   }
   return needs;
 }
@@ -168,6 +170,14 @@ void CachedObject::add_flights_ahead(ByteRange read, std::uint32_t fetch_units_m
   if (ahead.empty()) return;
   add_flights(units_of(ahead.bytes), piece_units(ahead, fetch_units_max), Urgency::kSpeculative,
               into);
+}
+
+void CachedObject::add_flights_around(ByteRange read, std::uint32_t fetch_units_max,
+                                      std::vector<std::shared_ptr<Flight>>& into) {
+  if (version_.content() != ObjectContent::kManyFiles) return;
+  const ByteRange around = around_.note_miss(read, version_.size());
+  if (around.empty()) return;
+  add_flights(units_of(around), fetch_units_max, Urgency::kSpeculative, into);
 }
 
 void CachedObject::wait_for(const std::shared_ptr<Flight>& flight, Flight::Waiter waiter) {

@@ -13,6 +13,7 @@
 #include "cache/flight.h"
 #include "cache/fresh_bytes.h"
 #include "cache/object_version.h"
+#include "cache/read_around.h"
 #include "cache/readahead.h"
 #include "cache/stored_object.h"
 #include "cache/unit.h"
@@ -147,7 +148,9 @@ class CachedObject {
   std::shared_ptr<Flight> flight_at(std::uint32_t unit) const MR_REQUIRES(mutex_);
   void add_flights(UnitRange units, std::uint32_t fetch_units_max, Urgency urgency,
                    std::vector<std::shared_ptr<Flight>>& into) MR_REQUIRES(mutex_);
-  // What a read makes us expect.
+  // What a read makes us expect of its reader, and of the others.
+  void add_flights_around(ByteRange read, std::uint32_t fetch_units_max,
+                          std::vector<std::shared_ptr<Flight>>& into) MR_REQUIRES(mutex_);
   void add_flights_ahead(ByteRange read, std::uint32_t fetch_units_max,
                          std::vector<std::shared_ptr<Flight>>& into) MR_REQUIRES(mutex_);
   [[nodiscard]] std::vector<Task> remove(Flight& flight) MR_REQUIRES(mutex_);
@@ -182,6 +185,7 @@ class CachedObject {
   std::uint64_t unlinked_bytes_ MR_GUARDED_BY(mutex_) = 0;
   bool removed_ MR_GUARDED_BY(mutex_) = false;
   Readahead readahead_ MR_GUARDED_BY(mutex_);
+  ReadAround around_ MR_GUARDED_BY(mutex_);
   bool planned_ MR_GUARDED_BY(mutex_) = false;
 };
 

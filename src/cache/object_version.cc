@@ -30,11 +30,13 @@ ObjectDigest digest_of(const StoreId& store, const ObjectKey& key, const ObjectI
 std::string ObjectDigest::to_text() const { return to_hex(bytes); }
 
 ObjectVersion::ObjectVersion(StoreId store, ObjectKey key, ObjectIdentity identity,
-                             std::uint64_t size, std::shared_ptr<const UnitChecksums> checksums) {
+                             std::uint64_t size, std::shared_ptr<const UnitChecksums> checksums,
+                             ObjectContent content) {
   assert(!checksums || checksums->size() == unit_count(size));
   const ObjectDigest digest = digest_of(store, key, identity, size);
-  facts_ = std::make_shared<const Facts>(Facts{
-      std::move(store), std::move(key), std::move(identity), size, std::move(checksums), digest});
+  facts_ =
+      std::make_shared<const Facts>(Facts{std::move(store), std::move(key), std::move(identity),
+                                          size, std::move(checksums), content, digest});
 }
 
 }  // namespace millrace

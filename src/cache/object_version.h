@@ -30,14 +30,21 @@ struct ObjectDigest {
 // CRC-32C of each unit (cache/unit.h) of an object, as its manifest gives them.
 using UnitChecksums = std::vector<std::uint32_t>;
 
+// What its readers will probably want of an object.
+enum class ObjectContent : std::uint8_t {
+  kOneFile,    // What they ask for.
+  kManyFiles,  // A pack: sooner or later all of it, in any order.
+};
+
 // One immutable content of one key. Cached bytes belong to it and not to the key, so they can never
 // be stale. Cheap to copy. Safe to read from any thread.
 class ObjectVersion {
  public:
   // `checksums`, one per unit, is what bytes from the store are held against; without it the first
-  // fetch is trusted. It is no part of the identity.
+  // fetch is trusted. Neither it nor `content` is a part of the identity.
   ObjectVersion(StoreId store, ObjectKey key, ObjectIdentity identity, std::uint64_t size,
-                std::shared_ptr<const UnitChecksums> checksums = nullptr);
+                std::shared_ptr<const UnitChecksums> checksums = nullptr,
+                ObjectContent content = ObjectContent::kOneFile);
 
   const StoreId& store() const { return facts_->store; }
   const ObjectKey& key() const { return facts_->key; }
@@ -45,6 +52,7 @@ class ObjectVersion {
   std::uint64_t size() const { return facts_->size; }
   const ObjectDigest& digest() const { return facts_->digest; }
   const UnitChecksums* checksums() const { return facts_->checksums.get(); }
+  ObjectContent content() const { return facts_->content; }
 
  private:
   struct Facts {
@@ -53,6 +61,7 @@ class ObjectVersion {
     ObjectIdentity identity;
     std::uint64_t size;
     std::shared_ptr<const UnitChecksums> checksums;
+    ObjectContent content;
     ObjectDigest digest;
   };
   std::shared_ptr<const Facts> facts_;

@@ -38,7 +38,8 @@ FetchAhead Readahead::note_read(ByteRange read, std::uint64_t object_size) {
 Readahead::Stream* Readahead::find(ByteRange read) {
   for (Stream& stream : streams_) {
     if (stream.read_bytes == 0) continue;
-    if (read.offset == stream.next) return &stream;
+    // What lies between two small files of a pack is less than a unit, and is fetched with them.
+    if (read.offset >= stream.next && read.offset - stream.next < kUnitBytes) return &stream;
   }
   for (Stream& stream : streams_) {
     // A stream of one read has no neighbourhood, or random reads would find each other.

@@ -50,7 +50,7 @@ class Readahead {
   // by a few at a time, so that most of them are always busy.
   static constexpr std::uint64_t kPiecesPerWindow = 64;
   static constexpr std::uint64_t kStepsPerWindow = 16;
-  static constexpr std::uint64_t kPieceBytesMin = 256 * kKiB;
+  static constexpr std::uint64_t kPieceBytesMin = kMiB;
   static constexpr std::size_t kStreams = 8;
 
   struct Stream {

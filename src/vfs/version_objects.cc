@@ -23,7 +23,7 @@ Result<ObjectVersion> VersionObjects::object_of(const ManifestEntry& file,
                                                 const Extent& extent) const {
   if (extent.object == kOwnObject) {
     MR_ASSIGN_OR_RETURN(ManifestObject object, manifest_->object_of(file, extent));
-    return object_version(std::move(object));
+    return object_version(std::move(object), ObjectContent::kOneFile);
   }
   return object(extent.object);
 }
@@ -36,14 +36,16 @@ Result<ObjectVersion> VersionObjects::object(std::uint32_t number) const {
     if (known != shard.objects.end()) return known->second;
   }
   MR_ASSIGN_OR_RETURN(ManifestObject known_there, manifest_->object(number));
-  MR_ASSIGN_OR_RETURN(ObjectVersion version, object_version(std::move(known_there)));
+  MR_ASSIGN_OR_RETURN(ObjectVersion version,
+                      object_version(std::move(known_there), ObjectContent::kManyFiles));
   MutexLock lock(shard.mutex);
   if (shard.objects.size() >= kObjectsPerShardMax) shard.objects.erase(shard.objects.begin());
   shard.objects.emplace(number, version);
   return version;
 }
 
-Result<ObjectVersion> VersionObjects::object_version(ManifestObject object) const {
+Result<ObjectVersion> VersionObjects::object_version(ManifestObject object,
+                                                     ObjectContent content) const {
   StoreId store = store_;
   if (!object.store.empty()) {
     MR_ASSIGN_OR_RETURN(std::shared_ptr<ObjectStore> other, other_stores_(object.store));
@@ -51,7 +53,7 @@ Result<ObjectVersion> VersionObjects::object_version(ManifestObject object) cons
     cache_.add_store(store, std::move(other));
   }
   return ObjectVersion(std::move(store), std::move(object.key), std::move(object.identity),
-                       object.size, std::move(object.checksums));
+                       object.size, std::move(object.checksums), content);
 }
 
 }  // namespace millrace

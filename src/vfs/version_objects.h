@@ -53,7 +53,7 @@ class VersionObjects {
   };
 
   Result<ObjectVersion> object_of(const ManifestEntry& file, const Extent& extent) const;
-  Result<ObjectVersion> object_version(ManifestObject object) const;
+  Result<ObjectVersion> object_version(ManifestObject object, ObjectContent content) const;
 
   const std::shared_ptr<const Manifest> manifest_;
   const StoreId store_;

@@ -75,6 +75,28 @@ TEST_F(CachedObjectTest, IsLoadedOnceForAllWhoWait) {
   EXPECT_EQ(ran, 2);
 }
 
+// How many units two misses far apart cause to be fetched.
+std::uint32_t fetched_by_two_misses(ObjectContent content) {
+  CachedObject object(ObjectVersion(StoreId("s"), ObjectKey("k"), ObjectIdentity("i"),
+                                    1000 * kUnitBytes, nullptr, content),
+                      {});
+  Task nothing = [] {};
+  EXPECT_EQ(object.begin_load(nothing), CachedObject::Load::kStarting);
+  object.loaded(nullptr, {}, false);
+  std::uint32_t units = 0;
+  for (const std::uint64_t at : {100, 700}) {
+    for (const FlightPtr& flight :
+         object.prepare({at * kUnitBytes, 2 * kUnitBytes}, kFetchUnits, true).new_ones)
+      units += flight->units.count;
+  }
+  return units;
+}
+
+TEST_F(CachedObjectTest, MissesInAPackFetchWhatIsAroundThem) {
+  EXPECT_EQ(fetched_by_two_misses(ObjectContent::kOneFile), 4U);
+  EXPECT_GE(fetched_by_two_misses(ObjectContent::kManyFiles), 2U + 16U);
+}
+
 TEST_F(CachedObjectTest, OneFlightForAllWhoWantIt) {
   load();
   const CachedObject::Needs first = prepare({4, 4});

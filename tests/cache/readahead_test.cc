@@ -27,6 +27,16 @@ TEST(Readahead, ASecondReadOpensTheWindow) {
   EXPECT_GE(ahead.length, 8 * kMiB);
 }
 
+TEST(Readahead, WhatLiesBetweenTheFilesOfAPackIsNoGap) {
+  Readahead readahead({});
+  const std::uint64_t apart_bytes = 110 * kKiB + 1024;
+  EXPECT_TRUE(readahead.note_read({0, 110 * kKiB}, kGiB).empty());
+  EXPECT_FALSE(readahead.note_read({apart_bytes, 110 * kKiB}, kGiB).empty());
+  Readahead other({});
+  EXPECT_TRUE(other.note_read({0, 110 * kKiB}, kGiB).empty());
+  EXPECT_TRUE(other.note_read({110 * kKiB + kUnitBytes, 110 * kKiB}, kGiB).empty());
+}
+
 TEST(Readahead, IsOffWithoutAWindow) {
   Readahead readahead({.window_bytes_max = 0});
   for (std::uint64_t at = 0; at < 64 * kMiB; at += kMiB)
