@@ -1,6 +1,6 @@
 // A cold file read in sequence by one reader through a mount, against the best that parallel curl
 // gets from the same store, and against other programs' mounts. Once as fast as the server is, and
-// once behind a proxy that adds 20 ms to each request and gives a connection 16 MiB/s, as a distant
+// once behind a proxy that adds 20 ms to each request and gives a connection 4 MiB/s, as a distant
 // object store does.
 
 #include <filesystem>
@@ -101,7 +101,7 @@ void run(const BenchOptions& options) {
   }
   const ScratchDirectory scratch;
   if (options.wants("slow")) {
-    const ProxyProcess proxy(ceph.endpoint(), {"--latency", "20ms", "--bandwidth", "16MiB"},
+    const ProxyProcess proxy(ceph.endpoint(), {"--latency", "20ms", "--bandwidth", "4MiB"},
                              scratch.path());
     measure("slow", proxy.endpoint(), target, objects, options);
   }

@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include "base/units.h"
+#include "frontends/fuse/fuse_passthrough.h"
 
 namespace millrace {
 namespace {
@@ -30,17 +31,20 @@ Diagnosis kernel_finding() {
   int minor = 0;
   std::sscanf(system.release, "%d.%d", &major, &minor);  // NOLINT(cert-err34-c): 0.0 is "old".
   const std::string sentence = fmt::format("Linux {} on {}", system.release, system.machine);
-  if (major > 6 || (major == 6 && minor >= 9)) return {Level::kOk, "kernel", sentence, ""};
-  if (major > 5 || (major == 5 && minor >= 10)) {
-    return {Level::kOk, "kernel", sentence + " (FUSE passthrough needs 6.9)", ""};
-  }
+  if (major > 5 || (major == 5 && minor >= 10)) return {Level::kOk, "kernel", sentence, ""};
   return {Level::kWarn, "kernel", sentence + " is older than what we test",
           "use Linux 5.10 or later; 6.9 for the fastest mounts"};
 }
 
 Diagnosis fuse_finding() {
   if (::access("/dev/fuse", R_OK | W_OK) == 0) {
-    return {Level::kOk, "fuse", "/dev/fuse can be opened", ""};
+    const Status passthrough = passthrough_support();
+    return {Level::kOk, "fuse",
+            passthrough.ok()
+                ? "mounts work, and the kernel reads files that are cached whole by itself"
+                : fmt::format("mounts work, with all reads through the daemon: {}",
+                              passthrough.message()),
+            ""};
   }
   const bool absent = errno == ENOENT;
   return {Level::kWarn, "fuse",

@@ -364,6 +364,11 @@ std::vector<UnitRange> CachedObject::on_disk(UnitRange within, bool ready_too) {
   return runs;
 }
 
+bool CachedObject::all_on_disk() {
+  MutexLock lock(mutex_);
+  return on_disk_.all({0, units_});
+}
+
 // ---- Freeing
 
 CachedObject::Freeing CachedObject::begin_freeing(UnitRange units) {

@@ -46,7 +46,8 @@ class CachedObject {
   // ---- The fast path: no lock.
   std::uint64_t generation() const { return generation_.load(std::memory_order_acquire); }
   bool all_ready(UnitRange units) const { return ready_.all(units); }
-  bool complete() const { return ready_units_.load(std::memory_order_relaxed) == units_; }
+  std::uint32_t ready_units() const { return ready_units_.load(std::memory_order_relaxed); }
+  bool complete() const { return ready_units() == units_; }
   // Where ready units are. Not null once a unit was ready; then it never changes.
   StoredObject* stored() const { return stored_.load(std::memory_order_acquire); }
   bool has_fresh() const { return fresh_pieces_.load(std::memory_order_relaxed) > 0; }
@@ -120,6 +121,7 @@ class CachedObject {
   void verified(UnitRange units, std::uint64_t generation);
   // Which units are on the disk, as runs; without `ready_too` only those to be checked.
   std::vector<UnitRange> on_disk(UnitRange within, bool ready_too);
+  bool all_on_disk();
   // Takes bad units out of use. False when they are gone already. The caller empties their records
   // and calls freed().
   bool begin_distrust(UnitRange units);

@@ -13,6 +13,8 @@ namespace {
 
 // How much warm() has on its way at a time.
 constexpr std::uint32_t kWarmWindowUnits = 16 * kBlockUnits;
+// What open_complete() checks while its caller waits: 64 MiB, which take tens of milliseconds.
+constexpr std::uint32_t kUnitsCheckedAtOnceMax = 16 * kBlockUnits;
 // How long it waits when too much is fetched ahead already.
 constexpr Duration kRefusedPause = std::chrono::milliseconds(20);
 
@@ -79,6 +81,7 @@ DiskBlockCache::DiskBlockCache(const BlockCacheEnvironment& environment,
                [this] { fresh_.drop_all(); }),
       filler_(fetches_, directories_, fresh_, environment.disk_executor, environment.metrics),
       verifier_(directories_, environment.metrics),
+      checks_(verifier_, environment.disk_executor),
       leases_(directories_, environment.clock),
       parts_{.buffers = environment.buffers,
              .clock = environment.clock,
@@ -97,6 +100,7 @@ DiskBlockCache::~DiskBlockCache() {
   closing_ = true;
   fetches_.close();
   gate_.close();
+  checks_.close();
   filler_.close();
   scan_.close();
   // Somebody may hold an object longer than this lives.
@@ -237,8 +241,16 @@ Result<std::unique_ptr<CompleteObject>> DiskBlockCache::open_complete(const Requ
   }
   const std::shared_ptr<CachedObject> cached = objects_.find_or_add(object);
   MR_RETURN_IF_ERROR(load(context, cached));
-  const UnitRange all{0, cached->units()};
-  verifier_.check(*cached, all, CacheDamage::kRead, false);
+  if (!cached->all_on_disk()) {
+    return failure(StatusCode::kNotFound,
+                   fmt::format("'{}' is not cached whole", object.key().value()));
+  }
+  if (cached->units() - cached->ready_units() > kUnitsCheckedAtOnceMax) {
+    checks_.start(cached);
+    return failure(StatusCode::kUnavailable,
+                   fmt::format("'{}' is being checked", object.key().value()));
+  }
+  verifier_.check(*cached, {0, cached->units()}, CacheDamage::kRead, false);
   if (object.size() <= kSmallObjectBytesMax) {
     if (!cached->complete()) {
       return failure(StatusCode::kNotFound,

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/executor.h"
 #include "base/gate.h"
+#include "cache/background_checks.h"
 #include "cache/block_cache.h"
 #include "cache/block_read.h"
 #include "cache/cache_directories.h"
@@ -112,6 +113,7 @@ class DiskBlockCache final : public BlockCache {
   FetchQueue fetches_;
   Filler filler_;
   Verifier verifier_;
+  BackgroundChecks checks_;
   CacheLeases leases_;
   Gate gate_;  // Reads, and what they started.
   const ReadParts parts_;

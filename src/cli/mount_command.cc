@@ -88,8 +88,13 @@ Result<int> mount(Session& session, const MountFlags& given) {
   if (session.output().json()) {
     MR_RETURN_IF_ERROR(session.output().document(mounted));
   } else {
-    MR_RETURN_IF_ERROR(
-        session.output().line(fmt::format("{} is at {}", mounted.value("path", ""), directory)));
+    const std::string opening = mounted.value("opening", "");
+    MR_RETURN_IF_ERROR(session.output().line(
+        fmt::format("{} is at {} ({})", mounted.value("path", ""), directory, opening)));
+    if (opening == "passthrough" && mounted.value("passthrough_missing", Json()).is_string()) {
+      session.note(fmt::format("all reads go through the daemon: {}",
+                               mounted["passthrough_missing"].get<std::string>()));
+    }
   }
   MR_RETURN_IF_ERROR(session.output().flush());
   return flags.foreground ? stay(session, client, directory) : 0;

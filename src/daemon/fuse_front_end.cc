@@ -6,6 +6,7 @@
 
 #include "daemon/control_routes.h"
 #include "daemon/gateway.h"
+#include "frontends/fuse/fuse_passthrough.h"
 #include "frontends/fuse/mount_facts.h"
 #include "platform/path.h"
 
@@ -13,10 +14,12 @@ namespace millrace {
 namespace {
 
 Json mount_document(const FuseMountInfo& mount) {
+  const Status passthrough = passthrough_support();
   return {{"path", mount.path},
           {"directory", mount.directory},
           {"opening", fuse_opening_name(mount.opening)},
           {"immutable", mount.is_immutable},
+          {"passthrough_missing", passthrough.ok() ? Json() : Json(passthrough.message())},
           {"passthrough_opens", mount.passthrough_opens},
           {"passthrough_files", mount.passthrough_files}};
 }

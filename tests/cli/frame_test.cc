@@ -101,7 +101,8 @@ TEST_F(Frame, DoctorFindsWhatIsWrong) {
   const Outcome healthy = millrace({"doctor", "--json"});
   EXPECT_EQ(healthy.exit_code, 0) << healthy.out << healthy.err;
   EXPECT_EQ(healthy.json()["healthy"], true);
-  EXPECT_THAT(healthy.out, AllOf(HasSubstr("create_if_absent"), HasSubstr("open_files")));
+  EXPECT_THAT(healthy.out, AllOf(HasSubstr("create_if_absent"), HasSubstr("open_files"),
+                                 HasSubstr("mounts work")));
   write("file", "x");
   const Outcome sick = millrace({"--cache", "file/cache", "doctor"});
   EXPECT_EQ(sick.exit_code, 1);

@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 
 TEST_F(MountTest, OneCommandShowsAVersionAndOneEndsIt) {
   const Outcome mounted = succeed("millrace mount a@v1 mnt");
-  EXPECT_THAT(mounted.out, HasSubstr("/datasets/a/v1 is at " + path("mnt")));
+  EXPECT_THAT(mounted.out, HasSubstr("/datasets/a/v1 is at " + path("mnt") + " ("));
   succeed("diff -r --no-dereference tree mnt");
   const auto mounts = succeed("millrace --json status").json();
   EXPECT_EQ(mounts["front_ends"][0]["name"], "fuse");
