@@ -1,5 +1,10 @@
-// kill -9 of the daemon, again and again, under readers that check every byte.
+// kill -9 of the daemon, again and again, under readers that check every byte; and readers of all
+// kinds, killed ones among them, for as long as it takes to see a leak.
 #include <signal.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -67,6 +72,71 @@ TEST_F(MountTorture, ReadersSeeNothingOfKillsWhenFilesAreHandedOver) {
 
 TEST_F(MountTorture, ReadersSeeNothingOfKillsWhenOpensAreNotTold) {
   kill_again_and_again("stateless");
+}
+
+// What a process has now.
+struct Holdings {
+  long rss_kib = 0;
+  long descriptors = 0;
+};
+
+Holdings holdings_of(int process) {
+  Holdings holdings;
+  std::ifstream status(fmt::format("/proc/{}/status", process));
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmRSS:")) holdings.rss_kib = std::stol(line.substr(6));
+  }
+  holdings.descriptors =
+      std::distance(std::filesystem::directory_iterator(fmt::format("/proc/{}/fd", process)), {});
+  return holdings;
+}
+
+class MountChurn : public MountTest {
+ protected:
+  // Readers that end well, one that is killed while it reads, one that goes before its open is
+  // answered, a mount that comes and goes, and a cache that is emptied under all of them.
+  void churn() {
+    succeed(
+        "cd mnt; (sha256sum --quiet -c ../sums) & (tar cf - . > /dev/null) &"
+        "(while :; do cat large.bin d/*.jpg; done > /dev/null) & endless=$!;"
+        "timeout -s KILL 0.05 cat large.bin > /dev/null || true;"
+        "cd ..; mkdir -p mnt2; millrace mount a@v1 mnt2; cmp tree/large.bin mnt2/large.bin;"
+        "millrace umount mnt2; millrace cache drop a@v1 > /dev/null;"
+        "kill -9 $endless; wait $endless || true; wait");
+  }
+};
+
+TEST_F(MountChurn, LeavesNothingBehind) {
+  const std::chrono::milliseconds duration =
+      full_torture() ? std::chrono::minutes(20) : std::chrono::seconds(8);
+  for (const std::string opening : {"passthrough", "stateless"}) {
+    succeed("millrace mount --opening " + opening + " a@v1 mnt");
+    const int process = daemon_pid();
+    int rounds = 0;
+    const auto run_for = [&](std::chrono::milliseconds time) {
+      const auto end = std::chrono::steady_clock::now() + time;
+      do {
+        churn();
+        ++rounds;
+      } while (std::chrono::steady_clock::now() < end && !HasFailure());
+    };
+    // A part of the time to take what it needs, and the rest to take no more.
+    run_for(duration / 8);
+    const Holdings before = holdings_of(process);
+    run_for(duration / 8 * 3);
+    EXPECT_TRUE(becomes([&] { return holdings_of(process).descriptors <= before.descriptors + 8; }))
+        << before.descriptors << " open files became " << holdings_of(process).descriptors;
+    const Holdings after = holdings_of(process);
+    if (!kSanitized) {
+      EXPECT_LE(after.rss_kib, before.rss_kib + 48 * 1024);
+    }
+    EXPECT_EQ(daemon_pid(), process);
+    report_torture(
+        "mount_churn_" + opening, 0,
+        fmt::format(R"("rounds":{},"rss_kib":[{},{}],"descriptors":[{},{}])", rounds,
+                    before.rss_kib, after.rss_kib, before.descriptors, after.descriptors));
+    succeed("millrace umount mnt");
+  }
 }
 
 }  // namespace
