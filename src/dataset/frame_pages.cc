@@ -116,14 +116,21 @@ Status FramedManifestPages::load(std::uint64_t first, std::uint64_t last) const 
 Status FramedManifestPages::load_frame(std::uint64_t frame, std::uint64_t last_frame) const {
   MutexLock lock(mutex_);
   // Whoever brings a frame in sets its bits before its flight ends.
-  if (frame_is_sound(frame)) return {};
-  if (const auto found = flights_.find(frame); found != flights_.end()) {
+  while (!frame_is_sound(frame)) {
+    const auto found = flights_.find(frame);
+    if (found == flights_.end()) break;
     const std::shared_ptr<Flight> flight = found->second;
     while (!flight->done)
       landed_.wait(mutex_);
-    // The flight may have failed behind our frame.
-    return frame_is_sound(frame) ? Status() : flight->status;
+    // The flight may have failed behind our frame; or the request that it was for was given up,
+    // which says nothing about ours.
+    if (frame_is_sound(frame)) return {};
+    if (flight->status != StatusCode::kCancelled &&
+        flight->status != StatusCode::kDeadlineExceeded) {
+      return flight->status;
+    }
   }
+  if (frame_is_sound(frame)) return {};
   const FrameRun run = choose_run(frame, last_frame);
   const auto flight = std::make_shared<Flight>();
   for (std::uint64_t claimed = run.first; claimed < run.end; ++claimed)

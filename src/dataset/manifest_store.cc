@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/current_request.h"
 #include "base/hex.h"
 #include "dataset/frame_pages.h"
 #include "dataset/frame_writer.h"
@@ -138,8 +139,10 @@ Result<std::unique_ptr<Manifest>> ManifestStore::open(const RequestContext& cont
        .index_bytes = layout.index_bytes,
        .fetch = [&store = store_, context, key](std::uint64_t offset,
                                                 std::uint64_t length) -> Result<Slice> {
+         const RequestContext* const request = CurrentRequest::get();
          MR_ASSIGN_OR_RETURN(GetResult got,
-                             store.get(context, {.key = key, .range = ByteRange{offset, length}}));
+                             store.get(request == nullptr ? context : *request,
+                                       {.key = key, .range = ByteRange{offset, length}}));
          return std::move(got.data);
        },
        .layout_digest = layout.layout_digest});

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/current_request.h"
 #include "base/log.h"
 #include "vfs/gathered_read.h"
 #include "vfs/pinned_object.h"
@@ -59,6 +60,7 @@ void VersionFile::read(const RequestContext& context, ByteRange range, Completio
 
 void VersionFile::read_from(const Objects& objects, const RequestPtr& request,
                             Completion<Slice> done, bool may_renew) {
+  const CurrentRequest current(request->context);
   const Result<std::vector<FilePart>> parts = objects->parts(entry_);
   if (!parts) {
     done.complete(failure(parts.error()));
@@ -125,6 +127,7 @@ void VersionFile::report(const VersionObjects& objects, ByteRange range, const S
 }
 
 Result<std::unique_ptr<CompleteObject>> VersionFile::complete(const RequestContext& context) {
+  const CurrentRequest current(context);
   MR_ASSIGN_OR_RETURN(const std::vector<FilePart> parts, tree_->objects()->parts(entry_));
   if (parts.size() != 1 || parts.front().bytes.offset != 0 ||
       parts.front().bytes.length != parts.front().object.size()) {
@@ -138,6 +141,7 @@ Result<std::unique_ptr<CompleteObject>> VersionFile::complete(const RequestConte
 }
 
 Result<std::string> VersionFile::cached(const RequestContext& context) {
+  const CurrentRequest current(context);
   MR_ASSIGN_OR_RETURN(const std::vector<FilePart> parts, tree_->objects()->parts(entry_));
   std::uint64_t bytes = 0;
   for (const FilePart& part : parts) {

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/current_request.h"
 #include "base/hex.h"
 #include "vfs/version_file.h"
 
@@ -74,13 +75,15 @@ NodeAttributes VersionTree::attributes_of(const ManifestEntry& entry) const {
           .lifetime = NodeLifetime::kForever};
 }
 
-Result<NodeAttributes> VersionTree::attributes(const RequestContext& /*context*/, NodeNumber node) {
+Result<NodeAttributes> VersionTree::attributes(const RequestContext& context, NodeNumber node) {
+  const CurrentRequest current(context);
   MR_ASSIGN_OR_RETURN(const ManifestEntry entry, manifest()->entry(entry_of(node)));
   return attributes_of(entry);
 }
 
-Result<NodeAttributes> VersionTree::lookup(const RequestContext& /*context*/, NodeNumber directory,
+Result<NodeAttributes> VersionTree::lookup(const RequestContext& context, NodeNumber directory,
                                            std::string_view name) {
+  const CurrentRequest current(context);
   const std::shared_ptr<const Manifest> manifest = this->manifest();
   MR_ASSIGN_OR_RETURN(const std::optional<EntryIndex> child,
                       manifest->find(entry_of(directory), name));
@@ -91,14 +94,16 @@ Result<NodeAttributes> VersionTree::lookup(const RequestContext& /*context*/, No
   return attributes_of(entry);
 }
 
-Result<NodeNumber> VersionTree::parent(const RequestContext& /*context*/, NodeNumber node) {
+Result<NodeNumber> VersionTree::parent(const RequestContext& context, NodeNumber node) {
+  const CurrentRequest current(context);
   if (node == root()) return identity_.parent;
   MR_ASSIGN_OR_RETURN(const ManifestEntry entry, manifest()->entry(entry_of(node)));
   return version_node(identity_.number, entry.parent());
 }
 
-Status VersionTree::read_directory(const RequestContext& /*context*/, NodeNumber directory,
+Status VersionTree::read_directory(const RequestContext& context, NodeNumber directory,
                                    std::uint64_t cookie, const Visitor& visitor) {
+  const CurrentRequest current(context);
   const std::shared_ptr<const Manifest> manifest = this->manifest();
   MR_ASSIGN_OR_RETURN(const ManifestEntry entry, manifest->entry(entry_of(directory)));
   if (entry.kind() != EntryKind::kDirectory) {
@@ -114,7 +119,8 @@ Status VersionTree::read_directory(const RequestContext& /*context*/, NodeNumber
   return {};
 }
 
-Result<std::string> VersionTree::read_link(const RequestContext& /*context*/, NodeNumber symlink) {
+Result<std::string> VersionTree::read_link(const RequestContext& context, NodeNumber symlink) {
+  const CurrentRequest current(context);
   const std::shared_ptr<const Manifest> manifest = this->manifest();
   MR_ASSIGN_OR_RETURN(const ManifestEntry entry, manifest->entry(entry_of(symlink)));
   MR_ASSIGN_OR_RETURN(const std::string_view target, manifest->symlink_target(entry));
@@ -123,6 +129,7 @@ Result<std::string> VersionTree::read_link(const RequestContext& /*context*/, No
 
 Result<std::shared_ptr<OpenFile>> VersionTree::open(const RequestContext& context,
                                                     NodeNumber file) {
+  const CurrentRequest current(context);
   MR_ASSIGN_OR_RETURN(const ManifestEntry entry, manifest()->entry(entry_of(file)));
   if (entry.kind() != EntryKind::kFile) {
     return failure(StatusCode::kInvalidArgument, "only a file can be opened");
@@ -131,6 +138,7 @@ Result<std::shared_ptr<OpenFile>> VersionTree::open(const RequestContext& contex
 }
 
 Result<std::vector<NodeFact>> VersionTree::facts(const RequestContext& context, NodeNumber node) {
+  const CurrentRequest current(context);
   const std::shared_ptr<const Manifest> manifest = this->manifest();
   MR_ASSIGN_OR_RETURN(const ManifestEntry entry, manifest->entry(entry_of(node)));
   std::vector<NodeFact> facts{{"version", ref().text()},

@@ -4,18 +4,22 @@
 
 #include <fmt/format.h>
 
+#include "base/current_request.h"
+
 namespace millrace {
 
-Result<std::shared_ptr<VersionTree>> VersionTrees::of(const RequestContext& /*context*/,
+Result<std::shared_ptr<VersionTree>> VersionTrees::of(const RequestContext& context,
                                                       const VersionEntry& entry) {
+  const CurrentRequest current(context);
   MR_ASSIGN_OR_RETURN(
       const NumberedTree tree,
       parts_.numbers.number_of(entry.ref, entry.facts->reservation, entry.facts->layout));
   return open(tree);
 }
 
-Result<std::shared_ptr<VersionTree>> VersionTrees::find(const RequestContext& /*context*/,
+Result<std::shared_ptr<VersionTree>> VersionTrees::find(const RequestContext& context,
                                                         TreeNumber number) {
+  const CurrentRequest current(context);
   const std::optional<NumberedTree> tree = parts_.numbers.find(number);
   if (!tree) return failure(StatusCode::kNotFound, "there is no such node");
   return open(*tree);
@@ -45,8 +49,8 @@ Result<std::shared_ptr<VersionTree>> VersionTrees::open(const NumberedTree& tree
   return trees_.try_emplace(tree.number.value(), std::move(opened)).first->second;
 }
 
-// Pages are fetched as they are touched, for as long as the tree lives: no request of a client
-// bounds that.
+// Pages are fetched as they are touched, for as long as the tree lives: each time for the request
+// that touches them, or for none.
 Result<std::shared_ptr<const Manifest>> VersionTrees::open_manifest(const VersionLayout& layout) {
   return parts_.manifests.open(RequestContext::background(), layout);
 }

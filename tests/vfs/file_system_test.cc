@@ -2,6 +2,7 @@
 #include "vfs/file_system.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <random>
 #include <string>
@@ -189,6 +190,21 @@ TEST_F(FileSystemTest, NumbersMeanTheSameAfterARestart) {
   }
   for (const auto& [path, attributes] : before)
     EXPECT_EQ(world.at(path).number, attributes.number) << path;
+}
+
+TEST_F(FileSystemTest, WhoWaitsForAManifestCanBeCalledOff) {
+  fill_tree(world.tree, 4);
+  publish("a@v1");
+  const NodeNumber file = world.at("datasets/a/v1/large.bin").number;
+  world.stop();
+  std::filesystem::remove_all(world.state.path("opened"));
+  world.start();
+  const RequestContext called_off(TimePoint::max(), "somebody");
+  called_off.cancellation().request();
+  const auto refused = world.files().attributes(called_off, file);
+  ASSERT_FALSE(refused) << "the manifest was fetched for nobody";
+  EXPECT_EQ(refused.error().code(), StatusCode::kCancelled);
+  EXPECT_TRUE(world.files().attributes(world.context, file)) << "and others get it";
 }
 
 TEST_F(FileSystemTest, CachedFilesAreReadWhileTheStoreIsAway) {
