@@ -13,6 +13,13 @@ std::uint32_t piece_units(const FetchAhead& ahead, std::uint32_t fetch_units_max
   return std::min(static_cast<std::uint32_t>(ahead.piece_bytes / kUnitBytes), fetch_units_max);
 }
 
+// Packs are read by many at a time, so there is enough to ask for in large pieces.
+ReadaheadOptions readahead_of(ObjectContent content, ReadaheadOptions options) {
+  constexpr std::uint64_t kPackPiecesPerWindow = 16;
+  if (content == ObjectContent::kManyFiles) options.pieces_per_window = kPackPiecesPerWindow;
+  return options;
+}
+
 }  // namespace
 
 CachedObject::CachedObject(ObjectVersion version, ReadaheadOptions readahead)
@@ -21,7 +28,7 @@ CachedObject::CachedObject(ObjectVersion version, ReadaheadOptions readahead)
       ready_(units_),
       touched_(std::make_unique<std::atomic<std::uint16_t>[]>(block_count(version_.size()))),
       on_disk_(units_),
-      readahead_(readahead),
+      readahead_(readahead_of(version_.content(), readahead)),
       around_(readahead) {}
 
 bool CachedObject::note_touch(std::uint32_t block, std::uint16_t tick) {
@@ -110,6 +117,9 @@ CachedObject::Needs CachedObject::prepare(ByteRange read, std::uint32_t fetch_un
   const UnitRange units = units_of(read);
   MutexLock lock(mutex_);
   assert(load_state_ == LoadState::kLoaded);
+  // First, so that the read and what is around it come in one request.
+  if (speculate && !planned_ && !on_disk_.all(units))
+    add_flights_around(read, fetch_units_max, needs.new_ones);
   add_flights(units, fetch_units_max, Urgency::kDemanded, needs.new_ones);
   for (const std::shared_ptr<Flight>& flight : flights_) {
     if (!overlap(flight->units, units)) continue;
@@ -129,7 +139,6 @@ CachedObject::Needs CachedObject::prepare(ByteRange read, std::uint32_t fetch_un
   }
   if (speculate && !planned_) {
     add_flights_ahead(read, fetch_units_max, needs.new_ones);
-    if (!needs.flights.empty()) add_flights_around(read, fetch_units_max, needs.new_ones);
   }
   return needs;
 }

@@ -26,7 +26,7 @@ class ReadAround {
   ByteRange note_miss(ByteRange read, std::uint64_t object_size);
 
  private:
-  static constexpr std::uint64_t kAroundPerByte = 16;
+  static constexpr std::uint64_t kAroundPerByte = 32;
   static constexpr std::uint64_t kAroundBytesMin = 512 * kKiB;
   static constexpr std::uint64_t kAroundBytesMax = 4 * kMiB;
 

@@ -59,8 +59,10 @@ Readahead::Stream& Readahead::oldest() {
 FetchAhead Readahead::announce(Stream& stream, std::uint64_t object_size) const {
   const std::uint64_t window =
       std::min(stream.read_bytes * kWindowPerByte, options_.window_bytes_max);
-  const std::uint64_t piece = std::max(std::bit_floor(window / kPiecesPerWindow), kPieceBytesMin);
-  const std::uint64_t alignment = window >= kPiecesPerWindow * kPieceBytesMin ? piece : kUnitBytes;
+  const std::uint64_t piece =
+      std::max(std::bit_floor(window / options_.pieces_per_window), kPieceBytesMin);
+  const std::uint64_t alignment =
+      window >= options_.pieces_per_window * kPieceBytesMin ? piece : kUnitBytes;
   const std::uint64_t end = std::min(round_up(stream.next + window, alignment), object_size);
   if (end <= stream.announced) return {};
   // Small steps would make small requests. What is next, or the last, does not wait.

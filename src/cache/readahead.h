@@ -12,6 +12,8 @@ struct ReadaheadOptions {
   // How far ahead of a sequential reader to fetch: enough for the product of bandwidth and latency
   // of a distant store. 0 turns it off.
   std::uint64_t window_bytes_max = 128 * kMiB;
+  // Stores give each connection only so much: a window is on its way over this many of them.
+  std::uint64_t pieces_per_window = 64;
 };
 
 // What to fetch on suspicion, and in pieces of what size.
@@ -46,9 +48,7 @@ class Readahead {
 
  private:
   static constexpr std::uint64_t kWindowPerByte = 8;
-  // Stores give each connection only so much: a window is on its way over many of them, and grows
-  // by a few at a time, so that most of them are always busy.
-  static constexpr std::uint64_t kPiecesPerWindow = 64;
+  // A window grows by a few pieces at a time, so that most of its connections are always busy.
   static constexpr std::uint64_t kStepsPerWindow = 16;
   static constexpr std::uint64_t kPieceBytesMin = kMiB;
   static constexpr std::size_t kStreams = 8;
