@@ -72,6 +72,13 @@ class Recent {
     return std::nullopt;
   }
 
+  // Asks again about everything; what was known is still better than no answer.
+  void age_all() {
+    MutexLock lock(mutex_);
+    for (auto& [name, answer] : answers_)
+      answer.known.since -= lifetime_;
+  }
+
   void forget(const std::string& name) {
     MutexLock lock(mutex_);
     const auto found = answers_.find(name);

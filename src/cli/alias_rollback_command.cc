@@ -33,7 +33,8 @@ void register_alias_rollback(CommandLine& line, CLI::App& alias) {
   command->add_option("alias", *ref, "DATASET@ALIAS, such as imagenet@current")
       ->type_name("ALIAS")
       ->required();
-  line.runs(command, [ref](Session& session) { return roll_back_alias(session, *ref); });
+  line.runs(command,
+            changing_registry([ref](Session& session) { return roll_back_alias(session, *ref); }));
 }
 
 }  // namespace millrace::cli

@@ -67,7 +67,8 @@ void register_alias_set(CommandLine& line, CLI::App& alias) {
                    "Only when it points to this version now; 'none': only when there is no such "
                    "alias")
       ->type_name("VERSION");
-  line.runs(command, [options](Session& session) { return set_alias(session, *options); });
+  line.runs(command, changing_registry(
+                         [options](Session& session) { return set_alias(session, *options); }));
 }
 
 }  // namespace millrace::cli

@@ -61,7 +61,9 @@ void register_dataset_rm(CommandLine& line, CLI::App& dataset) {
       ->type_name("DATASET")
       ->required();
   add_removal_options(*command, options->removal);
-  line.runs(command, [options](Session& session) { return remove_dataset(session, *options); });
+  line.runs(command, changing_registry([options](Session& session) {
+              return remove_dataset(session, *options);
+            }));
 }
 
 }  // namespace millrace::cli

@@ -2,6 +2,7 @@
 
 #include "cli/command.h"
 #include "cli/publish_session.h"
+#include "cli/registry_session.h"
 #include "dataset/store_source.h"
 
 namespace millrace::cli {
@@ -47,7 +48,8 @@ void register_promote(CommandLine& line, CLI::App& root) {
   CLI::App* const command = root.add_subcommand(
       "promote", "Make a version of a staging area; inside one store without moving the bytes");
   add_publish_flags(*command, *flags, "A local directory, a URL, or store:path");
-  line.runs(command, [flags](Session& session) { return promote_staging(session, *flags); });
+  line.runs(command, changing_registry(
+                         [flags](Session& session) { return promote_staging(session, *flags); }));
 }
 
 }  // namespace millrace::cli

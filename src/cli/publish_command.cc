@@ -4,6 +4,7 @@
 
 #include "cli/command.h"
 #include "cli/publish_session.h"
+#include "cli/registry_session.h"
 
 namespace millrace::cli {
 namespace {
@@ -56,7 +57,8 @@ void register_publish(CommandLine& line, CLI::App& root) {
   command->add_flag("--no-base", options->without_base, "Share nothing: store every file");
   command->add_flag("--rehash", options->rehash,
                     "Read every file, also those that did not change since the last publish");
-  line.runs(command, [options](Session& session) { return publish_files(session, *options); });
+  line.runs(command, changing_registry(
+                         [options](Session& session) { return publish_files(session, *options); }));
 }
 
 }  // namespace millrace::cli

@@ -2,6 +2,7 @@
 
 #include "cli/command.h"
 #include "cli/publish_session.h"
+#include "cli/registry_session.h"
 #include "dataset/registration.h"
 
 namespace millrace::cli {
@@ -46,7 +47,9 @@ void register_register(CommandLine& line, CLI::App& root) {
                     "A prefix in this store, store:path, or in another, a URL");
   command->add_flag("--hash", options->hash,
                     "Read every object, so that every later read is verified");
-  line.runs(command, [options](Session& session) { return register_objects(session, *options); });
+  line.runs(command, changing_registry([options](Session& session) {
+              return register_objects(session, *options);
+            }));
 }
 
 }  // namespace millrace::cli

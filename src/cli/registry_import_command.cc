@@ -201,7 +201,9 @@ void register_registry_import(CommandLine& line, CLI::App& registry) {
   command->add_flag("--register", options->register_missing,
                     "Register the missing ones: lists all objects below their paths, copies none");
   command->add_flag("-n,--dry-run", options->dry_run, "Change nothing, only say what would be");
-  line.runs(command, [options](Session& session) { return import_registry(session, *options); });
+  line.runs(command, changing_registry([options](Session& session) {
+              return import_registry(session, *options);
+            }));
 }
 
 }  // namespace millrace::cli

@@ -3,8 +3,14 @@
 #include <fmt/format.h>
 
 #include "base/random.h"
+#include "cli/control_client.h"
 
 namespace millrace::cli {
+namespace {
+
+constexpr Duration kTellDaemonTimeout = std::chrono::seconds(2);
+
+}  // namespace
 
 Result<OpenRegistry> open_registry(Session& session) {
   MR_ASSIGN_OR_RETURN(auto store, session.store(session.settings().store));
@@ -13,6 +19,17 @@ Result<OpenRegistry> open_registry(Session& session) {
                      .random = system_random(),
                      .writer = this_process_writer()});
   return OpenRegistry{.store = std::move(store), .registry = std::move(registry)};
+}
+
+CommandBody changing_registry(CommandBody body) {
+  return [body = std::move(body)](Session& session) -> Result<int> {
+    Result<int> done = body(session);
+    // Without a daemon there is nobody to tell, and one that does not answer finds out by itself.
+    const RequestContext context =
+        session.context().with_deadline(session.clock().now() + kTellDaemonTimeout);
+    (void)ControlClient(session).send(context, HttpMethod::kPost, "/v1/datasets/ask_again");
+    return done;
+  };
 }
 
 Result<VersionEntry> find_version(Session& session, const Registry& registry,

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "cli/command.h"
 #include "cli/session.h"
 #include "dataset/registry.h"
 
@@ -21,6 +22,10 @@ Result<OpenRegistry> open_registry(Session& session);
 // The version in whatever state it is; where `ref` names an alias, what that points to.
 Result<VersionEntry> find_version(Session& session, const Registry& registry,
                                   const VersionRef& ref);
+
+// A command that changes the registry: lets the daemon of this machine look at it again afterwards,
+// so that its mounts show the change at once and not some seconds later.
+CommandBody changing_registry(CommandBody body);
 
 // What a user wrote as DATASET@ALIAS.
 struct AliasRef {

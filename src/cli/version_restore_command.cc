@@ -27,7 +27,8 @@ void register_version_restore(CommandLine& line, CLI::App& version) {
   auto ref = std::make_shared<std::string>();
   CLI::App* const command = version.add_subcommand("restore", "Bring a removed version back");
   command->add_option("version", *ref, "DATASET@VERSION")->type_name("REF")->required();
-  line.runs(command, [ref](Session& session) { return restore_version(session, *ref); });
+  line.runs(command,
+            changing_registry([ref](Session& session) { return restore_version(session, *ref); }));
 }
 
 }  // namespace millrace::cli

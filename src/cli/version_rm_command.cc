@@ -88,7 +88,9 @@ void register_version_rm(CommandLine& line, CLI::App& version) {
   command->add_flag("--force", options->force, "Even when an alias points to it");
   command->add_flag("--abort", options->abort,
                     "End the reservation of a publish that is dead, so that the name is free");
-  line.runs(command, [options](Session& session) { return remove_version(session, *options); });
+  line.runs(command, changing_registry([options](Session& session) {
+              return remove_version(session, *options);
+            }));
 }
 
 }  // namespace millrace::cli

@@ -47,6 +47,11 @@ DatasetsTree::DatasetsTree(const Registry& registry, VersionTrees& versions, Clo
 
 // ---- What the registry says
 
+void DatasetsTree::ask_again() {
+  datasets_.age_all();
+  names_.age_all();
+}
+
 Result<std::vector<DatasetName>> DatasetsTree::datasets(const RequestContext& context) {
   return datasets_.get("datasets", [&] { return registry_.datasets(context); });
 }

@@ -37,6 +37,9 @@ class DatasetsTree final : public Tree {
   Result<std::vector<NodeFact>> facts(const RequestContext& context, NodeNumber node) override;
   Result<TreeUsage> usage(const RequestContext& context, NodeNumber node) override;
 
+  // Something was changed in the registry: it is asked again at the next occasion.
+  void ask_again();
+
   // Where a version hangs, for whoever exports it alone. An alias is followed.
   Result<std::shared_ptr<VersionTree>> version(const RequestContext& context,
                                                const VersionRef& ref);

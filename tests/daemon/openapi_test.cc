@@ -43,6 +43,7 @@ RouteExamples route_examples() {
       {{"get", "/v1/status"}, {{"/v1/status"}}},
       {{"post", "/v1/stop"}, {{"/v1/stop"}}},
       {{"get", "/v1/datasets"}, {{"/v1/datasets"}}},
+      {{"post", "/v1/datasets/ask_again"}, {{"/v1/datasets/ask_again"}}},
       {{"get", "/v1/datasets/{name}"}, {{"/v1/datasets/pets"}, {"/v1/datasets/none", 404}}},
       {{"get", "/v1/versions/{name}/{version}"},
        {{"/v1/versions/pets/v1"}, {"/v1/versions/pets/current"}, {"/v1/versions/pets/v9", 404}}},

@@ -153,6 +153,10 @@ TEST_F(FileSystemTest, AnAliasIsASymlinkAndItsMoveIsSeenInTime) {
   pass_lifetime();
   EXPECT_EQ(world.files().read_link(world.context, alias.number).value(), "v2");
   EXPECT_EQ(world.at("datasets/a/current").number, alias.number);
+  set_alias("a", "current", "v1");
+  EXPECT_EQ(world.files().read_link(world.context, alias.number).value(), "v2");
+  world.datasets().ask_again();
+  EXPECT_EQ(world.files().read_link(world.context, alias.number).value(), "v1") << "at once";
 }
 
 TEST_F(FileSystemTest, ARemovedVersionGoesAndWhoHasItReadsOn) {
