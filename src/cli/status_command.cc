@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/units.h"
 #include "cli/command.h"
@@ -28,11 +29,15 @@ std::string cache_text(const Json& cache) {
                      cache.value("encrypted", false) ? ", encrypted" : "");
 }
 
-// What a front end says of itself, without its name.
+// "mounts 2, sessions 1": what it counts, whatever that is.
 std::string front_end_text(const Json& front_end) {
-  Json rest = front_end;
-  rest.erase("name");
-  return rest.empty() ? "serves" : json_text(rest);
+  std::vector<std::string> counts;
+  for (const auto& [name, value] : front_end.items()) {
+    if (name == "name") continue;
+    counts.push_back(
+        fmt::format("{} {}", name, value.is_string() ? value.get<std::string>() : value.dump()));
+  }
+  return fmt::format("{}", fmt::join(counts, ", "));
 }
 
 Result<int> show_status(Session& session) {
