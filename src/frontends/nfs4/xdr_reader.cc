@@ -1,0 +1,77 @@
+#include "frontends/nfs4/xdr_reader.h"
+
+#include <cstring>
+
+#include <fmt/format.h>
+
+namespace millrace {
+namespace {
+
+// Of a field of this size.
+std::size_t xdr_padding(std::size_t size) { return (4 - size % 4) % 4; }
+
+}  // namespace
+
+ByteView XdrReader::take(std::size_t size, const char* what) {
+  if (!ok()) return {};
+  if (size > bytes_.size() - position_) {
+    failure_ = what;
+    return {};
+  }
+  const ByteView taken = bytes_.subspan(position_, size);
+  position_ += size;
+  return taken;
+}
+
+std::uint32_t XdrReader::u32() {
+  const ByteView bytes = take(4, "the bytes end inside a number");
+  if (bytes.empty()) return 0;
+  std::uint32_t value;
+  std::memcpy(&value, bytes.data(), sizeof value);
+  return __builtin_bswap32(value);
+}
+
+std::uint64_t XdrReader::u64() {
+  const ByteView bytes = take(8, "the bytes end inside a long number");
+  if (bytes.empty()) return 0;
+  std::uint64_t value;
+  std::memcpy(&value, bytes.data(), sizeof value);
+  return __builtin_bswap64(value);
+}
+
+bool XdrReader::boolean() {
+  const std::uint32_t value = u32();
+  if (value > 1) fail("a boolean is neither 0 nor 1");
+  return ok() && value == 1;
+}
+
+ByteView XdrReader::opaque(std::size_t bytes_max) {
+  const std::uint32_t size = u32();
+  if (size > bytes_max) fail("a field is longer than it may be");
+  return fixed(ok() ? size : 0);
+}
+
+ByteView XdrReader::fixed(std::size_t size) {
+  const ByteView bytes = take(size, "the bytes end inside a field");
+  take(xdr_padding(size), "the bytes end inside the padding of a field");
+  return ok() ? bytes : ByteView();
+}
+
+std::uint32_t XdrReader::count(std::uint32_t count_max, std::size_t element_bytes_min) {
+  const std::uint32_t count = u32();
+  if (count > count_max) fail("there are more elements than there may be");
+  if (count > remaining() / element_bytes_min) fail("the bytes end before the last element");
+  return ok() ? count : 0;
+}
+
+void XdrReader::fail(const char* why) {
+  if (ok()) failure_ = why;
+}
+
+Status XdrReader::status() const {
+  if (ok()) return {};
+  return {StatusCode::kCorruption,
+          fmt::format("{}, at byte {} of {}", failure_, position_, bytes_.size())};
+}
+
+}  // namespace millrace
