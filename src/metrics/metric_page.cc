@@ -30,9 +30,11 @@ std::string render_metric_page() {
   page += "\n## Label values\n\n";
   for (const MetricSpec& spec : metric_table()) {
     for (const MetricLabel& label : spec.labels) {
-      const std::string head = fmt::format("- `{}`: ", label.name);
-      if (page.find(head) != std::string::npos) continue;
-      page += head + fmt::format("{}\n", fmt::join(label.values, ", "));
+      const std::string head = fmt::format("- `{}`", label.name);
+      const std::string values = fmt::format(": {}\n", fmt::join(label.values, ", "));
+      if (page.find(head + values) != std::string::npos) continue;
+      const bool is_first = page.find(head + ":") == std::string::npos;
+      page += head + (is_first ? "" : fmt::format(" of `{}`", spec.name)) + values;
     }
   }
   page += "\n## Histogram buckets\n\n";

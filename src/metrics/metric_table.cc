@@ -28,6 +28,88 @@ constexpr std::array<std::string_view, 12> kFuseOperations = {
     "statfs", "opendir", "readdir",  "xattr", "forget", "other",
 };
 
+// From number 3 on, as the RFCs have them.
+constexpr std::uint32_t kNfsOperationFirstNumber = 3;
+constexpr std::array<std::string_view, 74> kNfsOperationNames = {
+    "access",
+    "close",
+    "commit",
+    "create",
+    "delegpurge",
+    "delegreturn",
+    "getattr",
+    "getfh",
+    "link",
+    "lock",
+    "lockt",
+    "locku",
+    "lookup",
+    "lookupp",
+    "nverify",
+    "open",
+    "openattr",
+    "open_confirm",
+    "open_downgrade",
+    "putfh",
+    "putpubfh",
+    "putrootfh",
+    "read",
+    "readdir",
+    "readlink",
+    "remove",
+    "rename",
+    "renew",
+    "restorefh",
+    "savefh",
+    "secinfo",
+    "setattr",
+    "setclientid",
+    "setclientid_confirm",
+    "verify",
+    "write",
+    "release_lockowner",
+    "backchannel_ctl",
+    "bind_conn_to_session",
+    "exchange_id",
+    "create_session",
+    "destroy_session",
+    "free_stateid",
+    "get_dir_delegation",
+    "getdeviceinfo",
+    "getdevicelist",
+    "layoutcommit",
+    "layoutget",
+    "layoutreturn",
+    "secinfo_no_name",
+    "sequence",
+    "set_ssv",
+    "test_stateid",
+    "want_delegation",
+    "destroy_clientid",
+    "reclaim_complete",
+    "allocate",
+    "copy",
+    "copy_notify",
+    "deallocate",
+    "io_advise",
+    "layouterror",
+    "layoutstats",
+    "offload_cancel",
+    "offload_status",
+    "read_plus",
+    "seek",
+    "write_same",
+    "clone",
+    "getxattr",
+    "setxattr",
+    "listxattrs",
+    "removexattr",
+    "illegal",
+};
+constexpr std::array<std::string_view, 2> kNfsProcedures = {"null", "compound"};
+constexpr std::array<std::string_view, 2> kNfsOutcomes = {"ok", "error"};
+constexpr std::array<std::string_view, 3> kNfsEnds = {"malformed", "stalled", "refused"};
+
 constexpr std::size_t kOutcomeCount = static_cast<std::size_t>(StatusCode::kInternal) + 1;
 
 // The names that logs use, in the order of the codes, so that a code is its own index.
@@ -153,7 +235,40 @@ std::vector<MetricSpec> fuse_metrics() {
   };
 }
 
+std::vector<MetricSpec> nfs_metrics() {
+  using enum MetricType;
+  using enum MetricUnit;
+  static const std::array<MetricLabel, 1> by_procedure = {{{"procedure", kNfsProcedures}}};
+  static const std::array<MetricLabel, 2> by_operation = {
+      {{"operation", kNfsOperationNames}, {"outcome", kNfsOutcomes}}};
+  static const std::array<MetricLabel, 1> by_end = {{{"reason", kNfsEnds}}};
+  return {
+      row(MetricId::kNfsRequests, "millrace_nfs_requests_total", kCounter, kCount,
+          "RPC calls of NFS clients. Files with a delegation need none.", by_procedure),
+      row(MetricId::kNfsOperations, "millrace_nfs_operations_total", kCounter, kCount,
+          "Operations in the compounds of NFS clients.", by_operation),
+      row(MetricId::kNfsReadBytes, "millrace_nfs_read_bytes_total", kCounter, kBytes,
+          "Bytes of files that were sent to NFS clients."),
+      row(MetricId::kNfsDelegations, "millrace_nfs_delegations_total", kCounter, kCount,
+          "Read delegations that were granted."),
+      row(MetricId::kNfsConnections, "millrace_nfs_connections", kGauge, kCount,
+          "Connections of NFS clients."),
+      row(MetricId::kNfsConnectionsEnded, "millrace_nfs_connections_ended_total", kCounter, kCount,
+          "Connections that were ended by this side.", by_end),
+      row(MetricId::kNfsClients, "millrace_nfs_clients", kGauge, kCount,
+          "NFS clients whose lease is not over."),
+      row(MetricId::kNfsReplyBytes, "millrace_nfs_reply_bytes", kGauge, kBytes,
+          "Replies to NFS clients that the network has not taken yet."),
+  };
+}
+
 }  // namespace
+
+std::size_t nfs_operation_index(std::uint32_t number) {
+  const std::size_t last = kNfsOperationNames.size() - 1;
+  if (number < kNfsOperationFirstNumber) return last;
+  return std::min<std::size_t>(number - kNfsOperationFirstNumber, last);
+}
 
 std::size_t MetricSpec::series_count() const {
   std::size_t count = 1;
@@ -167,6 +282,7 @@ std::span<const MetricSpec> metric_table() {
     std::vector<MetricSpec> rows = store_metrics();
     std::ranges::copy(cache_metrics(), std::back_inserter(rows));
     std::ranges::copy(fuse_metrics(), std::back_inserter(rows));
+    std::ranges::copy(nfs_metrics(), std::back_inserter(rows));
     return rows;
   }();
   return table;

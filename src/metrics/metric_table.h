@@ -42,6 +42,14 @@ enum class MetricId : std::uint8_t {
   kCacheScrubbedBytes,
   kFuseRequests,
   kFuseReadBytes,
+  kNfsRequests,
+  kNfsOperations,
+  kNfsReadBytes,
+  kNfsDelegations,
+  kNfsConnections,
+  kNfsConnectionsEnded,
+  kNfsClients,
+  kNfsReplyBytes,
 };
 
 // What the kernel asks of a mount, as the requests are counted.
@@ -59,6 +67,19 @@ enum class FuseMetricOperation : std::uint8_t {
   kForget,
   kOther,
 };
+
+// What NFS clients ask for. An operation of NFSv4 has the index nfs_operation_index(its number).
+enum class NfsMetricProcedure : std::uint8_t { kNull, kCompound };
+enum class NfsMetricOutcome : std::uint8_t { kOk, kError };
+// Why we end a connection; those that clients end are not counted.
+enum class NfsMetricEnd : std::uint8_t {
+  kMalformed,  // What came is no RPC, or larger than allowed.
+  kStalled,    // Neither takes its replies nor finishes its requests.
+  kRefused,    // There are too many.
+};
+
+// Of the label `operation` of kNfsOperations; numbers that are no operation's share the last index.
+std::size_t nfs_operation_index(std::uint32_t number);
 
 // A label and all the values that it can take. Values are fixed, so the number of series is too: no
 // key, user or host name can ever become a label.
