@@ -3,13 +3,19 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <expected>
 #include <string>
 
 #include "base/strong_type.h"
+#include "frontends/nfs4/nfs_protocol.h"
 
 namespace millrace {
 
 // What operations and state speak of. Plain values, in host order.
+
+// What an operation that fails answers, instead of a Status: clients act on the number alone.
+template <class T>
+using NfsResult = std::expected<T, NfsStatus>;
 
 using NfsClientId = StrongType<std::uint64_t, struct NfsClientIdTag>;
 using NfsVerifier = StrongType<std::array<std::byte, 8>, struct NfsVerifierTag>;
