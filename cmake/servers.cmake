@@ -9,7 +9,9 @@ list(FILTER sources EXCLUDE REGEX "_(main|test)\\.cc$")
 add_library(test_servers STATIC ${sources})
 target_include_directories(test_servers PUBLIC "${CMAKE_SOURCE_DIR}")
 # Some servers are scripts of tools/; this finds them for a test that is started by hand.
-set_source_files_properties("${CMAKE_SOURCE_DIR}/tests/servers/ceph_server.cc" PROPERTIES
+set_source_files_properties(
+  "${CMAKE_SOURCE_DIR}/tests/servers/ceph_server.cc"
+  "${CMAKE_SOURCE_DIR}/tests/servers/nfs_guest.cc" PROPERTIES
   COMPILE_DEFINITIONS "MILLRACE_SOURCE_DIR=\"${CMAKE_SOURCE_DIR}\"")
 target_link_libraries(test_servers PUBLIC
   millrace_flags millrace_objectstore OpenSSL::SSL OpenSSL::Crypto CURL::libcurl pugixml::pugixml
