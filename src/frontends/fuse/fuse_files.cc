@@ -11,33 +11,10 @@
 namespace millrace {
 
 FuseFiles::FuseFiles(Tree& tree, const FuseDevice& device, OpenTable table, bool passthrough)
-    : tree_(tree), device_(device), passthrough_(passthrough), table_(std::move(table)) {}
+    : files_(tree), device_(device), passthrough_(passthrough), table_(std::move(table)) {}
 
 // The records stay for whoever serves the mount next.
 FuseFiles::~FuseFiles() = default;
-
-Result<std::shared_ptr<OpenFile>> FuseFiles::file(const RequestContext& context, NodeNumber node) {
-  Shard& shard = shards_[node.value() % kShards];
-  {
-    MutexLock lock(shard.mutex);
-    const auto found = shard.places.find(node.value());
-    if (found != shard.places.end()) {
-      shard.used.splice(shard.used.begin(), shard.used, found->second);
-      return found->second->second;
-    }
-  }
-  MR_ASSIGN_OR_RETURN(std::shared_ptr<OpenFile> file, tree_.open(context, node));
-  MutexLock lock(shard.mutex);
-  const auto found = shard.places.find(node.value());
-  if (found != shard.places.end()) return found->second->second;
-  shard.used.emplace_front(node, file);
-  shard.places.emplace(node.value(), shard.used.begin());
-  if (shard.used.size() > kFilesPerShardMax) {
-    shard.places.erase(shard.used.back().first.value());
-    shard.used.pop_back();
-  }
-  return file;
-}
 
 Result<FuseOpened> FuseFiles::open(const RequestContext& context, NodeNumber node,
                                    std::uint64_t unique) {

@@ -1,8 +1,6 @@
 #pragma once
 
-#include <array>
 #include <atomic>
-#include <list>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -11,7 +9,7 @@
 #include "base/request_context.h"
 #include "frontends/fuse/fuse_device.h"
 #include "frontends/fuse/open_table.h"
-#include "vfs/tree.h"
+#include "vfs/recent_files.h"
 
 namespace millrace {
 
@@ -39,7 +37,9 @@ class FuseFiles {
       MR_EXCLUDES(mutex_);
   void release(std::uint64_t handle) MR_EXCLUDES(mutex_);
   // For reading.
-  Result<std::shared_ptr<OpenFile>> file(const RequestContext& context, NodeNumber node);
+  Result<std::shared_ptr<OpenFile>> file(const RequestContext& context, NodeNumber node) {
+    return files_.file(context, node);
+  }
 
   // After a take-over, before the first request: what the daemon before us left open is ours.
   void resume() MR_EXCLUDES(mutex_);
@@ -58,13 +58,6 @@ class FuseFiles {
     std::int32_t backing = 0;
     std::unique_ptr<CompleteObject> whole;  // Of the backing: keeps the cache from counting it out.
   };
-  struct Shard {
-    Mutex mutex;
-    std::list<std::pair<NodeNumber, std::shared_ptr<OpenFile>>> used MR_GUARDED_BY(mutex);
-    std::unordered_map<std::uint64_t, decltype(used)::iterator> places MR_GUARDED_BY(mutex);
-  };
-  static constexpr std::size_t kShards = 16;
-  static constexpr std::size_t kFilesPerShardMax = 512;
   // Ids that a killed daemon may have got from the kernel without having noted them.
   static constexpr std::int32_t kLostBackingsMax = 64;
 
@@ -75,11 +68,10 @@ class FuseFiles {
   void close_lost_backings() MR_REQUIRES(mutex_);
   std::vector<NodeNumber> handed_over() MR_EXCLUDES(mutex_);
 
-  Tree& tree_;
+  RecentFiles files_;
   const FuseDevice& device_;
   std::atomic<bool> passthrough_;
   std::atomic<std::uint64_t> passthrough_opens_ = 0;
-  std::array<Shard, kShards> shards_;
 
   Mutex mutex_;
   OpenTable table_ MR_GUARDED_BY(mutex_);
