@@ -86,6 +86,21 @@ Result<bool> File::read_now(std::uint64_t offset, MutableByteView into) const {
   return failure(file_error(errno, "read", path_));
 }
 
+bool is_in_memory(int descriptor, ByteRange range) {
+  // What is evicted goes in large pieces: a look in each of these finds it.
+  constexpr std::uint64_t kStep = 256 * kKiB;
+  if (range.empty() || range.end() > static_cast<std::uint64_t>(INT64_MAX)) return false;
+  const auto has = [descriptor](std::uint64_t offset) {
+    std::byte byte;
+    const iovec target{.iov_base = &byte, .iov_len = 1};
+    return ::syscall(SYS_preadv2, descriptor, &target, 1, offset, 0, RWF_NOWAIT) == 1;
+  };
+  for (std::uint64_t at = range.offset; at < range.end(); at += kStep) {
+    if (!has(at)) return false;
+  }
+  return has(range.end() - 1);
+}
+
 Status File::write_at(std::uint64_t offset, ByteView from) const {
   MR_ASSIGN_OR_RETURN(const off_t start, checked_offset(offset, from.size(), path_));
   std::size_t done = 0;

@@ -70,6 +70,10 @@ class File {
   std::string path_;
 };
 
+// Whether the kernel has the range of a file in memory, as far as a few looks at it tell. False
+// also when it cannot tell. Never waits for the device.
+bool is_in_memory(int descriptor, ByteRange range);
+
 // Makes the names in a directory durable.
 Status sync_directory(const std::string& path);
 
