@@ -1,0 +1,154 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "base/cancellation.h"
+#include "base/clock.h"
+#include "base/completion.h"
+#include "base/request_context.h"
+#include "frontends/nfs4/nfs_types.h"
+#include "frontends/nfs4/rpc_output.h"
+#include "frontends/nfs4/rpc_record.h"
+#include "platform/event_loop.h"
+#include "platform/file.h"
+#include "platform/network_range.h"
+
+namespace millrace {
+
+class RpcConnection;
+class RpcReturn;
+
+struct RpcConnectionLimits {
+  RpcRecordLimits record;
+  // While more are unanswered, or more memory waits to be sent, nothing is read.
+  std::size_t calls_max = 2048;
+  std::uint64_t output_bytes_max = 64 * kMiB;
+  // From a record's first byte to its last; of a new connection, until its first one is whole.
+  Duration record_timeout = std::chrono::seconds(30);
+  Duration send_timeout = std::chrono::seconds(60);  // Without the client taking anything.
+  Duration callback_timeout = std::chrono::seconds(20);
+};
+
+enum class RpcEnd : std::uint8_t {
+  kClosed,     // By the client or by us.
+  kMalformed,  // What came is no record.
+  kStalled,    // A time-out.
+};
+
+// Who answers. Outlives the connections. Called on their loops, and must not block.
+class RpcHandler {
+ public:
+  virtual ~RpcHandler() = default;
+  virtual void on_call(Slice record, RpcReturn back) = 0;
+  // Once, at the end.
+  virtual void on_closed(RpcConnection& connection, RpcEnd end) = 0;
+};
+
+// One client's connection: takes calls in the order in which they arrive, and sends answers in the
+// order in which they come. Calls to the client go the same way.
+//
+// Touched by the loop's thread only, but for what says otherwise.
+class RpcConnection : public std::enable_shared_from_this<RpcConnection> {
+ public:
+  struct Parts {
+    EventLoop& loop;
+    RpcHandler& handler;
+    const RpcConnectionLimits& limits;
+    // What is received goes here first: connections that rest need no memory of their own.
+    std::vector<std::byte>& scratch;
+  };
+  RpcConnection(const Parts& parts, NfsConnectionId id, File socket, NetworkAddress peer);
+
+  void start();
+  void close(RpcEnd end = RpcEnd::kClosed);
+  // Takes no more calls, and closes when those under way are answered and sent.
+  void finish();
+
+  // Who asks, for accounts and logs: "uid:1000@10.0.0.7".
+  std::shared_ptr<const Caller> caller(std::uint32_t uid);
+
+  // From any thread.
+  NfsConnectionId id() const { return id_; }
+  const NetworkAddress& peer() const { return peer_; }
+  EventLoop& loop() const { return parts_.loop; }
+  // Requested when the connection ends: nobody waits for its calls any more.
+  const std::shared_ptr<Cancellation>& cancellation() const { return cancellation_; }
+  // Sends an answer, or only notes that there is none when it is empty.
+  void answer(std::vector<XdrPiece> pieces);
+  // Calls the client: `record` is whole, and begins with `xid` behind its mark. The answer is the
+  // client's record; kUnavailable when the connection ends first, kDeadlineExceeded when the client
+  // takes too long.
+  void call(std::uint32_t xid, std::vector<XdrPiece> record, Completion<Slice> done);
+
+ private:
+  struct Callback {
+    Completion<Slice> done;
+    EventLoop::TimerId timer = 0;
+  };
+
+  void on_ready(std::uint32_t ready);
+  void receive();
+  void take(ByteView bytes);
+  void on_record(Slice record);
+  void on_callback_answer(Slice record);
+  void expire_callback(std::uint32_t xid);
+  void add_answer(std::vector<XdrPiece> pieces);
+  void send();
+  void update_interest();
+  void watch_time();
+  void on_timeout();
+  bool may_read() const;
+  template <class Method>
+  void run_on_loop(Method method);
+
+  const Parts parts_;
+  const NfsConnectionId id_;
+  const File socket_;
+  const NetworkAddress peer_;
+  const std::shared_ptr<Cancellation> cancellation_ = std::make_shared<Cancellation>();
+
+  RpcRecords records_;
+  RpcOutput output_;
+  bool closed_ = false;
+  bool finishing_ = false;
+  bool greeted_ = false;          // A whole record has arrived.
+  bool received_record_ = false;  // Since the timer was set.
+  bool receiving_ = false;
+  std::size_t calls_ = 0;
+  std::uint32_t interest_ = 0;
+  EventLoop::TimerId timer_ = 0;
+  bool timer_for_output_ = false;
+  std::unordered_map<std::uint32_t, Callback> callbacks_;
+  // Nearly all calls of a connection come from one user.
+  std::uint32_t last_uid_ = 0;
+  std::shared_ptr<const Caller> last_caller_;
+};
+
+// The way back for the answer to one call. Dropped without an answer, the connection knows that
+// none will come. Move-only.
+class RpcReturn {
+ public:
+  explicit RpcReturn(std::shared_ptr<RpcConnection> connection)
+      : connection_(std::move(connection)) {}
+  RpcReturn(RpcReturn&&) noexcept = default;
+  RpcReturn& operator=(RpcReturn&&) = delete;
+  ~RpcReturn() {
+    if (connection_ != nullptr) connection_->answer({});
+  }
+
+  RpcConnection& connection() const { return *connection_; }
+  const std::shared_ptr<RpcConnection>& shared_connection() const { return connection_; }
+  // From any thread, once. The writer began with begin_rpc_record().
+  void send(XdrWriter& writer) {
+    std::exchange(connection_, nullptr)->answer(end_rpc_record(writer));
+  }
+
+ private:
+  std::shared_ptr<RpcConnection> connection_;
+};
+
+}  // namespace millrace
