@@ -9,6 +9,7 @@ namespace millrace {
 // EXCHANGE_ID.
 inline constexpr std::uint32_t kExchangeSuppMovedRefer = 0x00000001;
 inline constexpr std::uint32_t kExchangeSuppMovedMigr = 0x00000002;
+inline constexpr std::uint32_t kExchangeSuppFenceOps = 0x00000004;  // 4.2
 inline constexpr std::uint32_t kExchangeBindPrincStateid = 0x00000100;
 inline constexpr std::uint32_t kExchangeUseNonPnfs = 0x00010000;
 inline constexpr std::uint32_t kExchangeUsePnfsMds = 0x00020000;

@@ -1,0 +1,168 @@
+#include "frontends/nfs4/nfs_server.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/frontends/nfs4/nfs_client_session.h"
+#include "tests/frontends/nfs4/nfs_world.h"
+
+namespace millrace {
+namespace {
+
+using millrace::testing::NfsAnswer;
+using millrace::testing::NfsAttributeValues;
+using millrace::testing::NfsCall;
+using millrace::testing::NfsConnection;
+using millrace::testing::NfsListed;
+using millrace::testing::NfsOpened;
+using Session = millrace::testing::NfsSession;
+
+class NfsServerTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    world_.tree.write("small", "hello");
+    world_.tree.write("d/large", publish_bytes(3 * kMiB + 17, 1));
+    world_.tree.link("link", "d/large");
+    ASSERT_TRUE(world_.publish("a/b@v1"));
+    world_.serve();
+  }
+  NfsWorld world_;
+};
+
+TEST_F(NfsServerTest, ANullCallIsAnsweredAlsoWhenItAsksForTls) {
+  NfsConnection connection(world_.port());
+  EXPECT_EQ(connection.null().accept_status(), 0U);
+  EXPECT_EQ(connection.null(7).accept_status(), 0U);
+}
+
+TEST_F(NfsServerTest, ATreeIsWalkedAndRead) {
+  NfsConnection connection(world_.port());
+  Session session(connection, {});
+  const std::string version = session.lookup("/datasets/a/b/v1");
+  std::vector<std::string> names;
+  for (const NfsListed& entry :
+       session.list(version, 64 * 1024, {NfsAttribute::kType, NfsAttribute::kFileId}))
+    names.push_back(entry.name);
+  std::ranges::sort(names);
+  EXPECT_EQ(names, (std::vector<std::string>{"d", "link", "small"}));
+  EXPECT_EQ(session.read_file(session.lookup("/datasets/a/b/v1/small")), "hello");
+  EXPECT_EQ(session.read_file(session.lookup("/datasets/a/b/v1/d/large")),
+            publish_bytes(3 * kMiB + 17, 1));
+}
+
+TEST_F(NfsServerTest, AttributesAreThoseOfTheNode) {
+  NfsConnection connection(world_.port());
+  Session session(connection, {});
+  const NfsAttributeValues file = session.attributes(
+      session.lookup("/datasets/a/b/v1/small"),
+      {NfsAttribute::kType, NfsAttribute::kSize, NfsAttribute::kFsid, NfsAttribute::kLeaseTime,
+       NfsAttribute::kMaxRead, NfsAttribute::kMaxWrite, NfsAttribute::kOwner});
+  EXPECT_EQ(file.type, NfsFileType::kRegular);
+  EXPECT_EQ(file.size, 5U);
+  EXPECT_EQ(file.lease_seconds, 3600U);
+  EXPECT_EQ(file.read_bytes_max, kMiB);
+  EXPECT_EQ(file.write_bytes_max, kMiB);
+  EXPECT_EQ(file.owner, "0");
+  EXPECT_NE(file.fsid_major, 0U);
+}
+
+TEST_F(NfsServerTest, EveryMutationIsRefusedAsReadOnly) {
+  NfsConnection connection(world_.port());
+  Session session(connection, {.minor_version = 2});
+  const std::string file = session.lookup("/datasets/a/b/v1/small");
+  using enum NfsOperation;
+  for (const NfsOperation operation :
+       {kCommit, kCreate, kLink, kRemove, kRename, kSetAttr, kWrite, kAllocate, kCopy, kDeallocate,
+        kWriteSame, kClone, kSetXattr, kRemoveXattr}) {
+    NfsCall call = session.call();
+    call.put_fh(file).op(operation);
+    NfsAnswer answer = session.run(call);
+    answer.good(kPutFh);
+    EXPECT_EQ(answer.next(operation), NfsStatus::kRofs) << static_cast<unsigned>(operation);
+  }
+}
+
+TEST_F(NfsServerTest, OpensOfImmutableFilesGetADelegation) {
+  NfsConnection connection(world_.port());
+  Session session(connection, {});
+  const std::string directory = session.lookup("/datasets/a/b/v1");
+  const NfsOpened opened = session.open(directory, {.name = "small"});
+  EXPECT_EQ(opened.delegation, NfsDelegation::kRead);
+  NfsCall call = session.call();
+  call.put_fh(opened.handle).read(opened.delegation_stateid, 1, 3);
+  NfsAnswer answer = session.run(call);
+  answer.good(NfsOperation::kPutFh);
+  XdrReader& reader = answer.good(NfsOperation::kRead);
+  EXPECT_FALSE(reader.boolean());
+  EXPECT_EQ(reader.text(100), "ell");
+  session.close(opened.handle, opened.stateid);
+}
+
+TEST_F(NfsServerTest, OneOperationAtATimeMayOnlyBeOutsideOfASession) {
+  NfsConnection connection(world_.port());
+  NfsCall call(1);
+  call.put_root_fh();
+  EXPECT_EQ(connection.run(call).status(), NfsStatus::kOpNotInSession);
+  NfsCall newer(3);
+  newer.put_root_fh();
+  NfsAnswer answer = connection.run(newer);
+  EXPECT_EQ(answer.status(), NfsStatus::kMinorVersMismatch);
+  EXPECT_EQ(answer.operations(), 0U);
+}
+
+TEST_F(NfsServerTest, UnknownOperationsAreIllegalAndKnownOnesNot) {
+  NfsConnection connection(world_.port());
+  Session session(connection, {.minor_version = 2});
+  NfsCall illegal = session.call();
+  illegal.op(76);
+  EXPECT_EQ(session.run(illegal).next(NfsOperation::kIllegal), NfsStatus::kOpIllegal);
+  NfsCall layout = session.call();
+  layout.put_root_fh().op(NfsOperation::kLayoutGet);
+  EXPECT_EQ(session.run(layout).status(), NfsStatus::kNotSupp);
+}
+
+TEST_F(NfsServerTest, ForgedHandlesAreBad) {
+  NfsConnection connection(world_.port());
+  Session session(connection, {});
+  std::string handle = session.lookup("/datasets/a/b/v1/small");
+  handle[15] ^= 1;
+  NfsCall call = session.call();
+  call.put_fh(handle);
+  EXPECT_EQ(session.run(call).next(NfsOperation::kPutFh), NfsStatus::kBadHandle);
+}
+
+// Handles, stateids of delegations apart, mean the same after a restart.
+TEST_F(NfsServerTest, HandlesSurviveARestart) {
+  std::string handle;
+  {
+    NfsConnection connection(world_.port());
+    Session session(connection, {});
+    handle = session.lookup("/datasets/a/b/v1/small");
+  }
+  world_.serve();
+  NfsConnection connection(world_.port());
+  Session session(connection, {});
+  EXPECT_EQ(session.read_file(handle), "hello");
+}
+
+TEST_F(NfsServerTest, AnExportThatIsGoneLeavesStaleHandles) {
+  NfsConnection connection(world_.port());
+  Session session(connection, {});
+  const std::string handle = session.lookup("/datasets/a/b/v1/small");
+  ASSERT_TRUE(world_.exports.remove("/datasets").ok());
+  NfsCall call = session.call();
+  call.put_fh(handle);
+  EXPECT_EQ(session.run(call).next(NfsOperation::kPutFh), NfsStatus::kStale);
+}
+
+TEST_F(NfsServerTest, WhatIsNoCallEndsTheConnection) {
+  NfsConnection connection(world_.port());
+  connection.send_raw(as_bytes("GET / HTTP/1.1\r\n\r\n"));
+  EXPECT_TRUE(connection.is_ended());
+}
+
+}  // namespace
+}  // namespace millrace
