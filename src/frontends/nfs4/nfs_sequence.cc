@@ -25,13 +25,12 @@ NfsStatus nfs_sequence(NfsCompound& call) {
   NfsSequenceRequest request;
   request.call.sequence = reader.u32();
   request.call.slot = reader.u32();
-  const std::uint32_t highest_slot = reader.u32();
+  reader.u32();  // The highest slot that it uses: they are kept whatever it says.
   request.cache_this = reader.boolean();
   if (!reader.ok()) return NfsStatus::kBadXdr;
   request.call.fingerprint = fingerprint_of(reader);
   request.operations = call.operations();
   request.request_bytes = call.record_bytes();
-  if (highest_slot < request.call.slot) return NfsStatus::kBadHighSlot;
 
   const std::shared_ptr<NfsSession> session = call.service().state.sessions().find(id);
   if (session == nullptr) return NfsStatus::kBadSession;

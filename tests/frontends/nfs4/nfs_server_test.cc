@@ -1,7 +1,9 @@
 #include "frontends/nfs4/nfs_server.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -26,6 +28,7 @@ class NfsServerTest : public ::testing::Test {
     world_.tree.write("small", "hello");
     world_.tree.write("d/large", publish_bytes(3 * kMiB + 17, 1));
     world_.tree.link("link", "d/large");
+    std::filesystem::permissions(world_.tree.root(), std::filesystem::perms(0700));
     ASSERT_TRUE(world_.publish("a/b@v1"));
     world_.serve();
   }
@@ -156,6 +159,26 @@ TEST_F(NfsServerTest, AnExportThatIsGoneLeavesStaleHandles) {
   NfsCall call = session.call();
   call.put_fh(handle);
   EXPECT_EQ(session.run(call).next(NfsOperation::kPutFh), NfsStatus::kStale);
+}
+
+// What only its owner may read, the superuser of another machine may not, unless the export says
+// so.
+TEST_F(NfsServerTest, TheSuperuserOfAClientIsAnybody) {
+  ASSERT_TRUE(world_.exports.add(NfsExport::parse("/v1=/datasets/a/b/v1").value()).ok());
+  NfsConnection connection(world_.port());
+  Session session(connection, {});
+  const std::string own = session.lookup("/datasets/a/b/v1");
+  const std::string squashed = session.lookup("/v1");
+  for (const auto& [directory, granted] :
+       {std::pair(own, kNfsAccessRead | kNfsAccessLookup), std::pair(squashed, 0U)}) {
+    NfsCall call = session.call();
+    call.put_fh(directory).access(kNfsAccessRead | kNfsAccessLookup | kNfsAccessModify);
+    NfsAnswer answer = session.run(call);
+    answer.good(NfsOperation::kPutFh);
+    XdrReader& reader = answer.good(NfsOperation::kAccess);
+    EXPECT_EQ(reader.u32(), kNfsAccessRead | kNfsAccessLookup | kNfsAccessModify);
+    EXPECT_EQ(reader.u32(), granted);
+  }
 }
 
 TEST_F(NfsServerTest, WhatIsNoCallEndsTheConnection) {

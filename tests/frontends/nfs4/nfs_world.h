@@ -15,7 +15,7 @@ namespace millrace {
 // Published versions, the tree over them, and a server of it on loopback that can be restarted.
 class NfsWorld : public VfsWorld {
  public:
-  explicit NfsWorld(std::string_view exported = "/datasets")
+  explicit NfsWorld(std::string_view exported = "/datasets,squash=none")
       : exports(parse_nfs_exports(exported).value()) {}
   ~NfsWorld() { end_service(); }
 
