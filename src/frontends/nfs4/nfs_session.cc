@@ -53,9 +53,12 @@ NfsResult<std::variant<NfsSlotUse, NfsRetry>> NfsSession::begin(const NfsSequenc
   client_->renew(now);
   if (*verdict == NfsSlotTable::Verdict::kRetry) return NfsRetry{answer(), slots_.reply(slot)};
   grow(slot);
-  // What is nothing but a SEQUENCE is always kept: there is no second operation to refuse.
-  return NfsSlotUse(shared_from_this(), slot, request.cache_this || request.operations == 1,
-                    answer());
+  // What is nothing but a SEQUENCE is kept too: there is no second operation to refuse.
+  using enum NfsSlotUse::Keeping;
+  const NfsSlotUse::Keeping keeping = request.cache_this        ? kMust
+                                      : request.operations == 1 ? kIfItFits
+                                                                : kNo;
+  return NfsSlotUse(shared_from_this(), slot, keeping, answer());
 }
 
 void NfsSession::finish(std::uint32_t slot, std::shared_ptr<const std::string> reply) {
@@ -136,9 +139,9 @@ void NfsSession::drop_replies() {
   slots_.drop_replies();
 }
 
-NfsSlotUse::NfsSlotUse(std::shared_ptr<NfsSession> session, std::uint32_t slot, bool keeps_reply,
+NfsSlotUse::NfsSlotUse(std::shared_ptr<NfsSession> session, std::uint32_t slot, Keeping keeping,
                        NfsSequenceAnswer answer)
-    : session_(std::move(session)), slot_(slot), keeps_reply_(keeps_reply), answer_(answer) {}
+    : session_(std::move(session)), slot_(slot), keeping_(keeping), answer_(answer) {}
 
 NfsSlotUse::~NfsSlotUse() {
   if (session_ != nullptr) session_->finish(slot_, nullptr);
@@ -146,7 +149,8 @@ NfsSlotUse::~NfsSlotUse() {
 
 void NfsSlotUse::finish(std::string_view reply) {
   const std::shared_ptr<NfsSession> session = std::exchange(session_, nullptr);
-  const bool keeps = keeps_reply_ && reply.size() <= kNfsCachedReplyBytesMax;
+  const bool keeps =
+      keeps_reply() && reply.size() <= session->terms().fore.cached_response_bytes_max;
   session->finish(slot_, keeps ? std::make_shared<const std::string>(reply) : nullptr);
 }
 

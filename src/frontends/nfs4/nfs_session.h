@@ -109,7 +109,13 @@ class NfsSession : public std::enable_shared_from_this<NfsSession> {
 // not kept. Move-only; needs one thread at a time.
 class NfsSlotUse {
  public:
-  NfsSlotUse(std::shared_ptr<NfsSession> session, std::uint32_t slot, bool keeps_reply,
+  enum class Keeping : std::uint8_t {
+    kNo,
+    kIfItFits,
+    kMust,  // The client has asked for it: a reply that does not fit is kRepTooBigToCache.
+  };
+
+  NfsSlotUse(std::shared_ptr<NfsSession> session, std::uint32_t slot, Keeping keeping,
              NfsSequenceAnswer answer);
   NfsSlotUse(NfsSlotUse&&) noexcept = default;
   NfsSlotUse& operator=(NfsSlotUse&&) = delete;
@@ -117,9 +123,9 @@ class NfsSlotUse {
 
   NfsSession& session() const { return *session_; }
   const NfsSequenceAnswer& answer() const { return answer_; }
-  // Whether finish() keeps the reply: then it may have at most the session's
-  // cached_response_bytes_max.
-  bool keeps_reply() const { return keeps_reply_; }
+  // Whether finish() keeps the reply, if it has at most the session's cached_response_bytes_max.
+  bool keeps_reply() const { return keeping_ != Keeping::kNo; }
+  bool must_keep_reply() const { return keeping_ == Keeping::kMust; }
 
   // `reply` is the whole result of the COMPOUND, without the head of the RPC. May be called once.
   void finish(std::string_view reply);
@@ -127,7 +133,7 @@ class NfsSlotUse {
  private:
   std::shared_ptr<NfsSession> session_;  // Null when finished or moved from.
   std::uint32_t slot_;
-  bool keeps_reply_;
+  Keeping keeping_;
   NfsSequenceAnswer answer_;
 };
 

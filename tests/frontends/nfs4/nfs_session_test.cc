@@ -1,5 +1,9 @@
 #include "frontends/nfs4/nfs_session.h"
 
+#include <atomic>
+#include <thread>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "tests/frontends/nfs4/nfs_state_world.h"
@@ -35,7 +39,7 @@ TEST(NfsSession, AnAbandonedRequestFreesItsSlotAndIsNotRunAgain) {
   {
     const auto begun = session->begin(sequence_request(0, 1));
     ASSERT_TRUE(begun);
-    EXPECT_TRUE(std::get<NfsSlotUse>(*begun).keeps_reply());
+    EXPECT_TRUE(std::get<NfsSlotUse>(*begun).must_keep_reply());
     EXPECT_EQ(status_of_begin(*session, sequence_request(0, 1)), NfsStatus::kDelay);
   }
   const auto again = session->begin(sequence_request(0, 1));
@@ -61,6 +65,15 @@ TEST(NfsSession, OnlyWhatIsAskedForIsKeptAndALoneSequence) {
     std::get<NfsSlotUse>(*begun).finish("kept");
   }
   EXPECT_EQ(*std::get<NfsRetry>(*session->begin(request)).reply, "kept");
+  request.call.sequence = 3;
+  {
+    auto begun = session->begin(request);
+    NfsSlotUse& use = std::get<NfsSlotUse>(*begun);
+    EXPECT_TRUE(use.keeps_reply());
+    EXPECT_FALSE(use.must_keep_reply());
+    use.finish(std::string(7585, 'r'));
+  }
+  EXPECT_EQ(std::get<NfsRetry>(*session->begin(request)).reply, nullptr);
 }
 
 TEST(NfsSession, WhatTheTermsDoNotAllowLeavesTheSlotAlone) {
@@ -222,6 +235,48 @@ TEST(NfsSession, ALostCallbackPathIsToldTheClient) {
   world.state->sessions().bind(*one, NfsConnectionId(3), NfsChannelWish::kBackOrBoth);
   EXPECT_EQ(flags(*one, 4), 0U);
   EXPECT_EQ(flags(*two, 2), kSequenceCbPathDownSession);
+}
+
+// Threads share a session as the connections of a mount do, while replies are dropped and the
+// client restarts: every request runs once, and the books are right at the end.
+TEST(NfsSession, ManyConnectionsAtOnce) {
+  NfsStateOptions options;
+  options.reply_bytes_max = 20'000;
+  NfsStateWorld world(options);
+  std::atomic<int> runs = 0;
+  {
+    const auto session = world.client("a");
+    std::vector<std::jthread> threads;
+    for (std::uint32_t thread = 0; thread < 4; ++thread) {
+      threads.emplace_back([&, thread] {
+        for (std::uint32_t number = 1; number <= 500; ++number) {
+          // Each pair of threads sends the same numbers in the same slots.
+          const std::uint32_t slot = thread / 2;
+          auto begun = session->begin(sequence_request(slot, number));
+          if (!begun) {
+            if (begun.error() == NfsStatus::kDelay) --number;
+            continue;
+          }
+          if (NfsSlotUse* const use = std::get_if<NfsSlotUse>(&*begun)) {
+            ++runs;
+            use->finish(std::string(100, 'r'));
+          }
+        }
+      });
+    }
+    threads.emplace_back([&] {
+      for (int i = 0; i < 50; ++i) {
+        const auto other = world.client("b", static_cast<std::uint64_t>(i));
+        for (std::uint32_t slot = 0; slot < 60; ++slot)
+          world.sequence(*other, slot, 1, std::string(400, 'r'));
+      }
+    });
+    threads.clear();
+    EXPECT_EQ(runs, 1000);
+  }
+  EXPECT_LE(world.state->session_memory().reply_bytes(), options.reply_bytes_max);
+  EXPECT_EQ(world.state->session_memory().slots() % 64, 0U);
+  EXPECT_EQ(world.state->clients().size(), 2U);
 }
 
 }  // namespace
