@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "frontends/nfs4/nfs_client_files.h"
+#include "frontends/nfs4/nfs_owner_turns.h"
 #include "frontends/nfs4/nfs_types.h"
 
 namespace millrace {
@@ -18,6 +19,18 @@ enum class NfsReclaim : std::uint8_t {
   kAllowed,
   // RECLAIM_COMPLETE was sent.
   kDone,
+};
+
+// A client as it is shown to people.
+struct NfsClientInfo {
+  std::string owner;  // Any bytes.
+  std::string principal;
+  bool has_sessions = false;  // 4.1 or 4.2.
+  std::size_t sessions = 0;
+  std::size_t opens = 0;
+  Duration idle{};
+  std::uint64_t operations = 0;
+  std::uint64_t read_bytes = 0;
 };
 
 // One instance of a client: what EXCHANGE_ID or SETCLIENTID has made. A client that restarts is
@@ -33,6 +46,7 @@ class NfsClient {
         principal_(std::move(principal)),
         minor_version_(minor),
         files_(id, minor > 0, tables),
+        turns_(files_, 2 * tables.options.owners_per_client_max),
         renewed_(now) {}
   NfsClient(const NfsClient&) = delete;
   NfsClient& operator=(const NfsClient&) = delete;
@@ -64,6 +78,23 @@ class NfsClient {
   }
 
   NfsClientFiles& files() { return files_; }
+  // Only of clients without sessions.
+  NfsOwnerTurns& turns() { return turns_; }
+
+  // What it has done, for those who look on.
+  void count(std::uint64_t operations, std::uint64_t read_bytes) {
+    operations_.fetch_add(operations, std::memory_order_relaxed);
+    read_bytes_.fetch_add(read_bytes, std::memory_order_relaxed);
+  }
+  NfsClientInfo info(TimePoint now) const {
+    return {.owner = owner_.id,
+            .principal = principal_,
+            .has_sessions = has_sessions(),
+            .opens = files_.opens(),
+            .idle = now - renewed(),
+            .operations = operations_.load(std::memory_order_relaxed),
+            .read_bytes = read_bytes_.load(std::memory_order_relaxed)};
+  }
 
   // Connections that carry callbacks, over all sessions.
   int back_channels() const { return back_channels_.load(); }
@@ -75,9 +106,12 @@ class NfsClient {
   const std::string principal_;
   const std::uint32_t minor_version_;
   NfsClientFiles files_;
+  NfsOwnerTurns turns_;
   std::atomic<TimePoint> renewed_;
   std::atomic<NfsReclaim> reclaim_ = NfsReclaim::kNothing;
   std::atomic<int> back_channels_ = 0;
+  std::atomic<std::uint64_t> operations_ = 0;
+  std::atomic<std::uint64_t> read_bytes_ = 0;
 };
 
 }  // namespace millrace

@@ -2,6 +2,14 @@
 
 namespace millrace {
 
+std::optional<NfsStatus> check_special_stateid(const NfsFileTables& tables,
+                                               const NfsStateid& stateid, NodeNumber node,
+                                               std::uint32_t access) {
+  if (stateid == bypass_stateid() && access == kShareAccessRead) return NfsStatus::kOk;
+  if (stateid != kAnonymousStateid && stateid != bypass_stateid()) return std::nullopt;
+  return tables.shares.denies(node, access) ? NfsStatus::kLocked : NfsStatus::kOk;
+}
+
 NfsClientFiles::NfsClientFiles(NfsClientId client, bool has_sessions, NfsFileTables& tables)
     : client_(client), has_sessions_(has_sessions), tables_(tables) {}
 
@@ -135,25 +143,30 @@ NfsResult<NfsStateid> NfsClientFiles::close(const NfsStateid& stateid, NodeNumbe
   MutexLock lock(mutex_);
   const NfsResult<Opens::iterator> found = find_open(stateid, node);
   if (!found) return std::unexpected(found.error());
-  const auto [number, open] = **found;
-  for (auto state = lock_states_.begin(); (*found)->second.lock_states > 0;) {
+  const auto& [number, open] = **found;
+  const NfsStateid closed = has_sessions_
+                                ? kInvalidStateid
+                                : stateid_of(NfsStateKind::kOpen, number, next_seqid(open.seqid));
+  drop_open(*found);
+  return closed;
+}
+
+void NfsClientFiles::drop_open(Opens::iterator found) {
+  const auto& [number, open] = *found;
+  for (auto state = lock_states_.begin(); open.lock_states > 0;) {
     const auto here = state++;
     if (here->second.open == number) drop_lock_state(here);
   }
-  const NfsStatus status = tables_.shares.change(node, open.share, {});
-  if (status != NfsStatus::kOk) return std::unexpected(status);
-  opens_by_owner_.erase(std::pair(&open.owner->first, node));
+  // What takes nothing is in nobody's way.
+  (void)tables_.shares.change(open.node, open.share, {});
+  opens_by_owner_.erase(std::pair(&open.owner->first, open.node));
   if (--open.owner->second == 0) owners_.erase(open.owner);
-  opens_.erase(*found);
-  if (has_sessions_) return kInvalidStateid;
-  return stateid_of(NfsStateKind::kOpen, number, next_seqid(open.seqid));
+  opens_.erase(found);
 }
 
 NfsStatus NfsClientFiles::check(const NfsStateid& stateid, NodeNumber node,
                                 std::uint32_t access) const {
-  if (stateid == bypass_stateid() && access == kShareAccessRead) return NfsStatus::kOk;
-  if (stateid == kAnonymousStateid || stateid == bypass_stateid())
-    return tables_.shares.denies(node, access) ? NfsStatus::kLocked : NfsStatus::kOk;
+  if (const auto status = check_special_stateid(tables_, stateid, node, access)) return *status;
   if (const auto parts = parse_stateid(stateid);
       parts && parts->kind == NfsStateKind::kDelegation) {
     if (parts->node() != node) return NfsStatus::kBadStateid;
@@ -184,20 +197,17 @@ NfsStatus NfsClientFiles::return_delegation(const NfsStateid& stateid, NodeNumbe
   return parse_stateid(stateid)->node() == node ? NfsStatus::kOk : NfsStatus::kBadStateid;
 }
 
-bool NfsClientFiles::empty() const {
+bool NfsClientFiles::empty() const { return opens() == 0; }
+
+std::size_t NfsClientFiles::opens() const {
   MutexLock lock(mutex_);
-  return opens_.empty();
+  return opens_.size();
 }
 
 void NfsClientFiles::clear() {
   MutexLock lock(mutex_);
-  while (!lock_states_.empty())
-    drop_lock_state(lock_states_.begin());
-  for (const auto& [number, open] : opens_)
-    (void)tables_.shares.change(open.node, open.share, {});
-  opens_.clear();
-  opens_by_owner_.clear();
-  owners_.clear();
+  while (!opens_.empty())
+    drop_open(opens_.begin());
 }
 
 }  // namespace millrace

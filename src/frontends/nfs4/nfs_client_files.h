@@ -26,6 +26,12 @@ struct NfsFileTables {
   NfsRangeLocks locks{options.locks_max};
 };
 
+// Whether one of the two special stateids allows this access to the node; nothing when it is
+// neither.
+std::optional<NfsStatus> check_special_stateid(const NfsFileTables& tables,
+                                               const NfsStateid& stateid, NodeNumber node,
+                                               std::uint32_t access);
+
 struct NfsOpenRequest {
   std::string owner;
   NodeNumber node;
@@ -42,6 +48,14 @@ struct NfsLockRequest {
   NfsStateid stateid;
   std::optional<std::string> new_owner;
   bool reclaim = false;
+};
+
+// Who opens, or who locks: two spaces of names.
+struct NfsOwnerName {
+  bool locks = false;
+  std::string name;
+
+  auto operator<=>(const NfsOwnerName&) const = default;
 };
 
 // A status, and with kDenied the lock that is in the way.
@@ -93,7 +107,20 @@ class NfsClientFiles {
   NfsResult<NfsStateid> unlock(const NfsStateid& stateid, NodeNumber node, NfsRange range)
       MR_EXCLUDES(mutex_);
 
+  // For clients without sessions, whose owners number their operations.
+
+  // OPEN_CONFIRM: the open's stateid with the next seqid.
+  NfsResult<NfsStateid> confirm(const NfsStateid& stateid, NodeNumber node) MR_EXCLUDES(mutex_);
+  // Whose stateid it is, whatever its seqid.
+  NfsResult<NfsOwnerName> owner_of(const NfsStateid& stateid) const MR_EXCLUDES(mutex_);
+  bool has_owner(const NfsOwnerName& owner) const MR_EXCLUDES(mutex_);
+  // Closes all that the owner has open.
+  void drop_owner(const std::string& owner) MR_EXCLUDES(mutex_);
+  // kLocksHeld; else the owner's lock states go.
+  NfsStatus release_lock_owner(const std::string& owner) MR_EXCLUDES(mutex_);
+
   bool empty() const MR_EXCLUDES(mutex_);
+  std::size_t opens() const MR_EXCLUDES(mutex_);
   // Gives up everything.
   void clear() MR_EXCLUDES(mutex_);
 
@@ -127,6 +154,7 @@ class NfsClientFiles {
       MR_REQUIRES(mutex_);
   // kOk when it is an open or a lock state; then `open` is the open that stands behind it.
   NfsStatus look_up(const NfsStateid& stateid, const Open*& open) const MR_REQUIRES(mutex_);
+  void drop_open(Opens::iterator open) MR_REQUIRES(mutex_);
   NfsStatus add_open(Owners::iterator owner, const NfsOpenRequest& request, std::uint32_t number)
       MR_REQUIRES(mutex_);
   static NfsStatus widen(Open& open, NfsShare share, NfsShares& shares);

@@ -15,6 +15,10 @@ class NfsClientIds {
 
   std::uint32_t life() const { return life_; }
   NfsClientId next() { return of_count(count_.fetch_add(1) + 1); }
+  // Whether the number was given out in this life.
+  bool knows(NfsClientId id) const {
+    return id.value() >> 32 == life_ && (id.value() & UINT32_MAX) <= count_.load();
+  }
   NfsClientId of_count(std::uint32_t count) const {
     return NfsClientId(std::uint64_t{life_} << 32 | count);
   }

@@ -50,20 +50,15 @@ NfsSessionTerms agree(const NfsCreateSessionRequest& request) {
 
 }  // namespace
 
-NfsClients::NfsClients(NfsClientIds& ids, NfsClientRecords& records, NfsSessionMemory& memory,
+NfsClients::NfsClients(NfsClientIds& ids, NfsReclaimers& reclaimers, NfsSessionMemory& memory,
                        NfsFileTables& files, Clock& clock, Random& random)
     : ids_(ids),
-      records_(records),
+      reclaimers_(reclaimers),
       memory_(memory),
       files_(files),
       options_(files.options),
       clock_(clock),
-      random_(random) {
-  const TimePoint now = clock.now();
-  MutexLock lock(mutex_);
-  for (const std::string& owner : records.owners())
-    reclaimers_.emplace(owner, now);
-}
+      random_(random) {}
 
 NfsClients::~NfsClients() {
   MutexLock lock(mutex_);
@@ -97,7 +92,7 @@ NfsClients::Records::iterator NfsClients::forget(Records::iterator found, Partin
   if (record.confirmed) {
     --confirmed_;
     of_owner->second.confirmed.reset();
-    if (parting == Parting::kForced) reclaimers_.emplace(owner, clock_.now());
+    if (parting == Parting::kForced) reclaimers_.add(owner);
   } else {
     of_owner->second.unconfirmed.reset();
   }
@@ -152,15 +147,14 @@ NfsResult<NfsExchangeAnswer> NfsClients::exchange_id(const NfsExchangeRequest& r
   return add_unconfirmed(request);  // 1, 5
 }
 
-bool NfsClients::must_be_recorded(const NfsCreateSessionRequest& request, std::string& owner) {
+std::optional<std::string> NfsClients::owner_to_confirm(const NfsCreateSessionRequest& request) {
   MutexLock lock(mutex_);
   const Record* const record = find(request.client);
   if (record == nullptr || record->confirmed || request.sequence != record->sequence + 1 ||
       record->client->principal() != request.principal) {
-    return false;
+    return std::nullopt;
   }
-  owner = record->client->owner().id;
-  return !records_.contains(owner);
+  return record->client->owner().id;
 }
 
 NfsResult<NfsCreateSessionAnswer> NfsClients::create_session(
@@ -168,10 +162,9 @@ NfsResult<NfsCreateSessionAnswer> NfsClients::create_session(
   // Before its number is looked at, so that what cannot be agreed on uses none up.
   if (const NfsStatus status = check_terms(request); status != NfsStatus::kOk)
     return std::unexpected(status);
-  if (std::string owner; must_be_recorded(request, owner)) {
-    if (const Status status = records_.add(owner); !status.ok())
-      log_warn("an NFS client could not be recorded", {{"error", status.to_string()}});
-  }
+  // Outside the lock, for it waits for the disk.
+  if (const std::optional<std::string> owner = owner_to_confirm(request))
+    reclaimers_.record(*owner);
   MutexLock lock(mutex_);
   Record* const record = find(request.client);
   if (record == nullptr) return std::unexpected(NfsStatus::kStaleClientId);
@@ -202,7 +195,7 @@ NfsStatus NfsClients::confirm(Record& record) {
   owners_[owner] = {.confirmed = record.client->id(), .unconfirmed = std::nullopt};
   record.confirmed = true;
   ++confirmed_;
-  if (reclaimers_.erase(owner) > 0) record.client->allow_reclaim();
+  if (reclaimers_.take(owner)) record.client->allow_reclaim();
   return NfsStatus::kOk;
 }
 
@@ -262,10 +255,7 @@ NfsStatus NfsClients::destroy_client(NfsClientId client) {
   const bool confirmed = record->confirmed;
   const std::string owner = record->client->owner().id;
   forget(clients_.find(client), Parting::kWanted);
-  if (confirmed) {
-    if (const Status status = records_.remove(owner); !status.ok())
-      log_warn("an NFS client's record could not be removed", {{"error", status.to_string()}});
-  }
+  if (confirmed) reclaimers_.forget(owner);
   return NfsStatus::kOk;
 }
 
@@ -287,19 +277,17 @@ std::size_t NfsClients::drop_older_than(Duration age) {
   return dropped;
 }
 
-void NfsClients::sweep() {
-  drop_older_than(options_.lease + options_.courtesy);
+void NfsClients::sweep() { drop_older_than(options_.lease + options_.courtesy); }
+
+std::vector<NfsClientInfo> NfsClients::list() const {
   MutexLock lock(mutex_);
-  const TimePoint now = clock_.now();
-  for (auto it = reclaimers_.begin(); it != reclaimers_.end();) {
-    if (now - it->second <= options_.courtesy && reclaimers_.size() <= options_.clients_max) {
-      ++it;
-      continue;
-    }
-    if (const Status status = records_.remove(it->first); !status.ok())
-      log_warn("an NFS client's record could not be removed", {{"error", status.to_string()}});
-    it = reclaimers_.erase(it);
+  std::vector<NfsClientInfo> infos;
+  for (const auto& [id, record] : clients_) {
+    if (!record.confirmed) continue;
+    infos.push_back(record.client->info(clock_.now()));
+    infos.back().sessions = record.sessions.size();
   }
+  return infos;
 }
 
 std::size_t NfsClients::size() const {

@@ -12,7 +12,7 @@
 #include "base/random.h"
 #include "frontends/nfs4/nfs_client.h"
 #include "frontends/nfs4/nfs_client_ids.h"
-#include "frontends/nfs4/nfs_client_records.h"
+#include "frontends/nfs4/nfs_reclaimers.h"
 #include "frontends/nfs4/nfs_session.h"
 #include "frontends/nfs4/nfs_session_table.h"
 #include "frontends/nfs4/nfs_state_options.h"
@@ -57,19 +57,17 @@ struct NfsCreateSessionAnswer {
 // Invariants:
 //  1. An owner has at most one confirmed client and one unconfirmed. CREATE_SESSION confirms: only
 //     then the client that was there before loses its sessions and its state.
-//  2. A confirmed client's owner is on the disk, or the failure is logged: what a lost record costs
-//     is that the client opens its files anew after a restart.
+//  2. A client is recorded before it is confirmed.
 //  3. An unconfirmed client is forgotten after a lease, or when there are too many, oldest first.
 //  4. A confirmed client is forgotten when it says so, when a new instance of it is confirmed, and
 //     after its lease when there are too many clients, somebody asks (drop_gone) or the courtesy
-//     ends. Those that we forgot by ourselves may reclaim, as those of the last life may; for as
-//     long as the courtesy lasts.
+//     ends. Those that we forgot by ourselves may reclaim.
 //
 // All methods are safe from any thread. create_session, and what forgets clients, may wait for the
 // disk.
 class NfsClients {
  public:
-  NfsClients(NfsClientIds& ids, NfsClientRecords& records, NfsSessionMemory& memory,
+  NfsClients(NfsClientIds& ids, NfsReclaimers& reclaimers, NfsSessionMemory& memory,
              NfsFileTables& files, Clock& clock, Random& random);
   ~NfsClients();
 
@@ -89,6 +87,7 @@ class NfsClients {
   void sweep() MR_EXCLUDES(mutex_);
   // Those that are confirmed.
   std::size_t size() const MR_EXCLUDES(mutex_);
+  std::vector<NfsClientInfo> list() const MR_EXCLUDES(mutex_);
 
  private:
   struct Record {
@@ -110,8 +109,8 @@ class NfsClients {
   Record* find(NfsClientId client) MR_REQUIRES(mutex_);
   Records::iterator forget(Records::iterator record, Parting parting) MR_REQUIRES(mutex_);
   NfsExchangeAnswer add_unconfirmed(const NfsExchangeRequest& request) MR_REQUIRES(mutex_);
-  // The unconfirmed record that the request will confirm, when its owner is not on the disk yet.
-  bool must_be_recorded(const NfsCreateSessionRequest& request, std::string& owner)
+  // The owner of the client that the request will confirm.
+  std::optional<std::string> owner_to_confirm(const NfsCreateSessionRequest& request)
       MR_EXCLUDES(mutex_);
   NfsStatus confirm(Record& record) MR_REQUIRES(mutex_);
   bool make_room(TimePoint now) MR_REQUIRES(mutex_);
@@ -121,7 +120,7 @@ class NfsClients {
   std::size_t drop_older_than(Duration age) MR_EXCLUDES(mutex_);
 
   NfsClientIds& ids_;
-  NfsClientRecords& records_;
+  NfsReclaimers& reclaimers_;
   NfsSessionMemory& memory_;
   NfsFileTables& files_;
   const NfsStateOptions options_;
@@ -133,8 +132,6 @@ class NfsClients {
   Records clients_ MR_GUARDED_BY(mutex_);
   std::map<std::string, OwnerRecords> owners_ MR_GUARDED_BY(mutex_);
   std::size_t confirmed_ MR_GUARDED_BY(mutex_) = 0;
-  // Owners of clients that lost their state by no wish of theirs, and when.
-  std::map<std::string, TimePoint> reclaimers_ MR_GUARDED_BY(mutex_);
 };
 
 }  // namespace millrace

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/random.h"
@@ -9,6 +10,7 @@
 #include "frontends/nfs4/nfs_client_ids.h"
 #include "frontends/nfs4/nfs_client_records.h"
 #include "frontends/nfs4/nfs_clients.h"
+#include "frontends/nfs4/nfs_clients40.h"
 #include "frontends/nfs4/nfs_server_identity.h"
 #include "frontends/nfs4/nfs_session_memory.h"
 #include "frontends/nfs4/nfs_state_options.h"
@@ -33,6 +35,7 @@ class NfsState {
   const NfsStateOptions& options() const { return options_; }
   const NfsSessionMemory& session_memory() const { return session_memory_; }
   NfsClients& clients() { return clients_; }
+  NfsClients40& clients40() { return clients40_; }
   NfsSessionTable& sessions() { return clients_.sessions(); }
   const NfsFileTables& files() const { return files_; }
 
@@ -42,20 +45,29 @@ class NfsState {
   std::expected<NfsStateid, NfsLockFailure> lock_file(NfsClient& client,
                                                       const NfsLockRequest& request);
 
+  // Of all versions.
+  std::vector<NfsClientInfo> list_clients() const;
+
   // Forgets what has outlived its time. To be called every minute or so; may wait for the disk.
   void sweep();
 
  private:
   NfsState(NfsServerIdentity identity, std::unique_ptr<NfsClientRecords> records,
-           const NfsStateOptions& options, Clock& clock, Random& random);
+           std::unique_ptr<NfsClientRecords> records40, const NfsStateOptions& options,
+           Clock& clock, Random& random);
+  bool drop_gone();
 
   const NfsStateOptions options_;
   const NfsServerIdentity identity_;
   const std::unique_ptr<NfsClientRecords> records_;
+  const std::unique_ptr<NfsClientRecords> records40_;
+  NfsReclaimers reclaimers_;
+  NfsReclaimers reclaimers40_;
   NfsClientIds client_ids_;
   NfsSessionMemory session_memory_;
   NfsFileTables files_;
   NfsClients clients_;
+  NfsClients40 clients40_;
 };
 
 }  // namespace millrace
