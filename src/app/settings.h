@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -8,11 +9,13 @@
 
 #include "app/bucket_setting.h"
 #include "app/environment.h"
+#include "app/nfs_setting.h"
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "base/units.h"
+#include "frontends/nfs4/nfs_export.h"
 #include "objectstore/store_url.h"
 
 namespace millrace {
@@ -34,6 +37,10 @@ struct Settings {
   std::uint32_t disk_threads = 0;
   std::vector<BucketSetting> buckets;
   bool require_version = false;
+  std::optional<NfsSetting> nfs;  // Nothing: NFS is not served.
+  std::vector<NfsExport> exports;
+  Duration nfs_lease{};
+  std::string nfs_key_file;  // Empty: one of this machine's own.
 };
 
 // One setting, declared once: the loader, the command line, the help, the completion, `config show`

@@ -52,12 +52,16 @@ Status set_cache_free_min(Settings& settings, const std::string& text) {
   return {};
 }
 
-Status set_cache_key_file(Settings& settings, const std::string& text) {
+Status set_key_file(std::string& member, const std::string& text) {
   if (text == "none") {
-    settings.cache_key_file.clear();
+    member.clear();
     return {};
   }
-  return set_directory(settings.cache_key_file, text);
+  return set_directory(member, text);
+}
+
+Status set_cache_key_file(Settings& settings, const std::string& text) {
+  return set_key_file(settings.cache_key_file, text);
 }
 
 Status set_socket(Settings& settings, const std::string& text) {
@@ -125,6 +129,30 @@ Status set_buckets(Settings& settings, const std::string& text) {
 Status set_require_version(Settings& settings, const std::string& text) {
   settings.require_version = text == "true";  // One of the choices.
   return {};
+}
+
+Status set_nfs(Settings& settings, const std::string& text) {
+  MR_ASSIGN_OR_RETURN(settings.nfs, parse_nfs_setting(text));
+  return {};
+}
+
+Status set_exports(Settings& settings, const std::string& text) {
+  MR_ASSIGN_OR_RETURN(settings.exports, parse_nfs_exports(text));
+  return {};
+}
+
+Status set_nfs_lease(Settings& settings, const std::string& text) {
+  MR_ASSIGN_OR_RETURN(settings.nfs_lease, parse_duration(text));
+  if (settings.nfs_lease < std::chrono::seconds(10) ||
+      settings.nfs_lease > std::chrono::hours(24)) {
+    return {StatusCode::kInvalidArgument,
+            fmt::format("'{}' is not accepted: expected from 10s to 24h", text)};
+  }
+  return {};
+}
+
+Status set_nfs_key_file(Settings& settings, const std::string& text) {
+  return set_key_file(settings.nfs_key_file, text);
 }
 
 const auto kSettings = std::to_array<SettingSpec>({
@@ -249,6 +277,41 @@ const auto kSettings = std::to_array<SettingSpec>({
      "Serve registered versions only: /buckets is not there, and other paths are refused",
      {"true", "false"},
      set_require_version},
+    {"nfs",
+     "MILLRACE_NFS",
+     "--nfs",
+     "ADDR[:PORT]",
+     "none",
+     "Where NFS is served: 0.0.0.0, 10.0.0.1:2049 or [::]:2049",
+     {},
+     set_nfs},
+    {"exports",
+     "MILLRACE_EXPORTS",
+     "--exports",
+     "PATH[=SOURCE],...",
+     "/datasets",
+     "What NFS clients may mount: "
+     "/datasets;/v2=/datasets/imagenet/v2,clients=10.0.0.0/8,squash=all",
+     {},
+     set_exports},
+    {"nfs_lease",
+     "MILLRACE_NFS_LEASE",
+     "--nfs-lease",
+     "DURATION",
+     "1h",
+     "How long NFS clients keep files that they do not use without asking again",
+     {},
+     set_nfs_lease},
+    {"nfs_key_file",
+     "MILLRACE_NFS_KEY_FILE",
+     "--nfs-key-file",
+     "FILE",
+     "none",
+     "Secret of NFS file handles, the same on all gateways that clients may change between; none "
+     "is "
+     "one of this machine's own",
+     {},
+     set_nfs_key_file},
 });
 
 }  // namespace

@@ -20,6 +20,7 @@ constexpr std::string_view kAliasHelp = "Names that point to versions: set, ls, 
 constexpr std::string_view kRegistryHelp = "The registry as YAML: import, export";
 constexpr std::string_view kConfigHelp = "Settings: show";
 constexpr std::string_view kCacheHelp = "The cache of this machine: ls, stat, drop, verify";
+constexpr std::string_view kExportHelp = "What NFS clients may mount: add, ls, rm";
 
 // Every command, in the order of the help.
 constexpr std::array kRows = {
@@ -69,6 +70,9 @@ constexpr std::array kRows = {
     Row{"cache", kCacheHelp, "This machine", register_cache_stat},
     Row{"cache", kCacheHelp, "This machine", register_cache_drop},
     Row{"cache", kCacheHelp, "This machine", register_cache_verify},
+    Row{"export", kExportHelp, "This machine", register_export_add},
+    Row{"export", kExportHelp, "This machine", register_export_ls},
+    Row{"export", kExportHelp, "This machine", register_export_rm},
     Row{"", "", "This machine", register_usage},
     Row{"registry", kRegistryHelp, "Data", register_registry_import},
     Row{"registry", kRegistryHelp, "Data", register_registry_export},

@@ -6,6 +6,7 @@
 
 #include "daemon/control_routes.h"
 #include "daemon/gateway.h"
+#include "daemon/tree_path.h"
 #include "frontends/fuse/fuse_passthrough.h"
 #include "frontends/fuse/mount_facts.h"
 #include "platform/path.h"
@@ -36,21 +37,6 @@ Result<T> member(const Json& body, const char* name, T otherwise) {
         fmt::format("'{}' is not a {}", name, std::is_same_v<T, bool> ? "truth value" : "string"));
   }
   return value.get<T>();
-}
-
-// What a user names, as a path of the tree: "imagenet@v2", "imagenet@current", "imagenet", or a
-// path already.
-Result<std::string> tree_path(const RequestContext& context, Gateway& gateway,
-                              const std::string& source) {
-  if (source.empty() || source.starts_with('/')) return source.empty() ? "/" : source;
-  if (!source.contains('@')) {
-    MR_ASSIGN_OR_RETURN(const DatasetName dataset, DatasetName::parse(source));
-    return "/datasets/" + dataset.text();
-  }
-  MR_ASSIGN_OR_RETURN(const VersionRef ref, VersionRef::parse(source));
-  MR_ASSIGN_OR_RETURN(const auto version, gateway.datasets().version(context, ref));
-  return fmt::format("/datasets/{}/{}", version->ref().dataset.text(),
-                     version->ref().version.text());
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 
 #include "daemon/fuse_front_end.h"
+#include "daemon/nfs_front_end.h"
 #include "tests/daemon/daemon_world.h"
 #include "tests/daemon/json_schema.h"
 
@@ -75,6 +76,20 @@ RouteExamples route_examples() {
         {"/v1/mounts", 400, R"({"directory": "/", "opening": "wide"})"},
         {"/v1/mounts", 404, R"({"directory": "/", "source": "none@v1"})"}}},
       {{"delete", "/v1/mounts/{directory}"}, {{"/v1/mounts/%2Fnowhere", 404}}},
+      {{"get", "/v1/exports"}, {{"/v1/exports"}}},
+      {{"post", "/v1/exports"},
+       {{"/v1/exports", 200, R"({"path": "/pets", "source": "pets@current"})"},
+        {"/v1/exports", 409, R"({"path": "/pets", "source": "pets@v1"})"},
+        {"/v1/exports", 400},
+        {"/v1/exports", 400, R"({"path": "/p/..", "source": "pets@v1"})"},
+        {"/v1/exports", 400, R"({"path": "/p", "source": "pets@v1", "options": ["rw"]})"},
+        {"/v1/exports", 400, R"({"path": "/p", "source": "/datasets/pets/v1/a"})"},
+        {"/v1/exports", 404, R"({"path": "/p", "source": "none@v1"})"}}},
+      {{"get", "/v1/nfs/clients"}, {{"/v1/nfs/clients"}}},
+      {{"delete", "/v1/exports/{path}"},
+       {{"/v1/exports/%2Fpets", 204},
+        {"/v1/exports/%2Fpets", 404},
+        {"/v1/exports/%2Fdatasets", 409}}},
       {{"delete", "/v1/leases/{lease}"}, {{"/v1/leases/job", 204}, {"/v1/leases/job", 404}}},
   };
 }
@@ -84,6 +99,7 @@ class OpenApi : public ::testing::Test {
   void SetUp() override {
     DaemonOptions options;
     options.front_ends.push_back(std::make_unique<FuseFrontEnd>(std::vector<std::string>{}));
+    options.front_ends.push_back(std::make_unique<NfsFrontEnd>());
     ASSERT_TRUE(world_.start(std::move(options)).ok());
     world_.tree().write("a", "hello");
     world_.publish("pets@v1");

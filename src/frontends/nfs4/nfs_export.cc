@@ -122,6 +122,10 @@ bool is_inside(std::string_view path, std::string_view other) {
 
 }  // namespace
 
+std::string_view nfs_squash_name(NfsSquash squash) {
+  return kSquashNames[static_cast<std::size_t>(squash)];
+}
+
 Status check_nfs_path(std::string_view path) {
   if (!path.starts_with('/') || path.size() == 1) {
     return refuse_export(
@@ -166,7 +170,7 @@ std::string NfsExport::to_string() const {
     text += fmt::format(",clients={}", fmt::join(names, "+"));
   }
   if (squash != defaults.squash) {
-    text += fmt::format(",squash={}", kSquashNames[static_cast<std::size_t>(squash)]);
+    text += fmt::format(",squash={}", nfs_squash_name(squash));
   }
   if (anonymous_uid != defaults.anonymous_uid || anonymous_gid != defaults.anonymous_gid) {
     text += fmt::format(",anon={}:{}", anonymous_uid, anonymous_gid);

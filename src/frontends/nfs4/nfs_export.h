@@ -18,6 +18,9 @@ enum class NfsSquash : std::uint8_t {
   kAll,   // Everybody is anonymous.
 };
 
+// "none", "root", "all".
+std::string_view nfs_squash_name(NfsSquash squash);
+
 // A part of the tree under a path of its own, and who may see it how. As text:
 //
 //   /imagenet=/datasets/imagenet/v2,clients=10.0.0.0/8+127.0.0.1,squash=all,anon=1000:1000,sec=sys
