@@ -1,6 +1,7 @@
 # Tests mirror src/: tests/<layer>/**_test.cc become <layer>_tests (ctest label "unit"), and
 # **_torture_test.cc become <layer>_torture (label "torture"), which scale with MILLRACE_SCALE.
 # tests/servers_test has a label of its own, "servers": sanitizers skip the tests of our test servers.
+# So has tests/nfs_guest, "guest": an emulated machine that mounts us over NFS takes minutes.
 # Other .cc files of the folder, as contract suites, are linked into both. tests/tools holds Python
 # tests of tools/.
 millrace_require(GTest "libgtest-dev libgmock-dev")
@@ -64,6 +65,8 @@ function(millrace_test_folder folder)
     set(label unit)
     if(layer STREQUAL "servers_test")
       set(label servers)
+    elseif(layer STREQUAL "nfs_guest")
+      set(label guest)
     endif()
     millrace_test(${layer}_tests ${label} "${libraries}" ${unit})
   endif()
