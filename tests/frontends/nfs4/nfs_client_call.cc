@@ -188,6 +188,11 @@ void NfsCall::set_operations(std::uint32_t count) {
   writer_.patch_u32(count_, count);
 }
 
+void NfsCall::append(ByteView bytes, std::uint32_t operations) {
+  set_operations(operations_ + operations);
+  writer_.fixed(bytes);
+}
+
 NfsCall& NfsCall::put_root_fh() {
   op(NfsOperation::kPutRootFh);
   return *this;

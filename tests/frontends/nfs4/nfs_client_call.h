@@ -63,6 +63,9 @@ class NfsCall {
   NfsCall& sequence(const NfsSessionId& session, std::uint32_t seqid, std::uint32_t slot,
                     std::uint32_t highest_slot, bool keep_reply);
 
+  // Bytes that claim to be so many operations.
+  void append(ByteView bytes, std::uint32_t operations);
+
   // The record as it goes over the wire, with this transaction id. The call stays as it is.
   std::vector<std::byte> record(std::uint32_t xid) const;
   std::uint32_t operations() const { return operations_; }

@@ -61,6 +61,20 @@ void read_open_delegation(XdrReader& reader, NfsOpened& into) {
 
 }  // namespace
 
+NfsOpened read_opened(NfsAnswer& answer) {
+  XdrReader& reader = answer.good(NfsOperation::kOpen);
+  NfsOpened opened;
+  opened.stateid = read_stateid(reader);
+  reader.boolean();
+  reader.u64();
+  reader.u64();
+  opened.flags = reader.u32();
+  for (std::uint32_t words = reader.count(8); words > 0; --words)
+    reader.u32();
+  read_open_delegation(reader, opened);
+  return opened;
+}
+
 NfsSession::NfsSession(NfsConnection& connection, NfsSessionOptions options)
     : connection_(connection), options_(std::move(options)), seqids_(options_.slots) {
   create_session(exchange_id());
@@ -179,16 +193,7 @@ NfsAttributeValues NfsSession::attributes(const std::string& handle,
 NfsOpened NfsSession::open(const std::string& handle, const NfsOpenWish& wish) {
   NfsAnswer answer = run(call(0, true).put_fh(handle).open(wish).get_fh());
   answer.good(NfsOperation::kPutFh);
-  XdrReader& reader = answer.good(NfsOperation::kOpen);
-  NfsOpened opened;
-  opened.stateid = read_stateid(reader);
-  reader.boolean();
-  reader.u64();
-  reader.u64();
-  opened.flags = reader.u32();
-  for (std::uint32_t words = reader.count(8); words > 0; --words)
-    reader.u32();
-  read_open_delegation(reader, opened);
+  NfsOpened opened = read_opened(answer);
   opened.handle = answer.good(NfsOperation::kGetFh).text(kNfsHandleBytesMax);
   return opened;
 }

@@ -28,6 +28,9 @@ struct NfsOpened {
   std::uint32_t flags = 0;
 };
 
+// Of an answer to OPEN, up to its end. Throws when the open failed.
+NfsOpened read_opened(NfsAnswer& answer);
+
 struct NfsListed {
   std::string name;
   std::uint64_t cookie = 0;
