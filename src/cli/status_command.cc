@@ -33,7 +33,7 @@ std::string cache_text(const Json& cache) {
 std::string front_end_text(const Json& front_end) {
   std::vector<std::string> counts;
   for (const auto& [name, value] : front_end.items()) {
-    if (name == "name") continue;
+    if (name == "name" || value.is_null()) continue;
     counts.push_back(
         fmt::format("{} {}", name, value.is_string() ? value.get<std::string>() : value.dump()));
   }
