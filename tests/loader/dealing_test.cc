@@ -91,7 +91,7 @@ TEST(DealingTest, EverySampleOnceInEqualStepsForAllSmallNumbers) {
 
 TEST(DealingTest, EverySampleOnceForRandomNumbersAndAfterAResume) {
   std::mt19937_64 random(3);
-  for (int round = 0; round < 3000; ++round) {
+  for (int round = 0; round < 1500; ++round) {
     const std::uint64_t per_node = 1 + random() % 8;
     const std::uint64_t world = per_node * (1 + random() % 8);
     const std::uint64_t batch = 1 + random() % 50;
