@@ -4,6 +4,8 @@
 #include <bit>
 #include <cassert>
 
+#include "loader/even_merge.h"
+
 namespace millrace {
 
 namespace {
@@ -45,7 +47,6 @@ void BlockLayout::add_stretches(std::span<const SampleStretch> stretches) {
   }
 }
 
-// n samples in rows x 120 blocks, of which those of the first rows have one sample more.
 void BlockLayout::cut(std::size_t size_class, std::uint64_t block_bytes) {
   SizeClass& cut = classes_[size_class];
   cut.loose = cut.samples % kOrderLanes;
@@ -56,16 +57,36 @@ void BlockLayout::cut(std::size_t size_class, std::uint64_t block_bytes) {
   const std::uint64_t wanted = (block_bytes + sample_bytes - 1) / sample_bytes;
   const std::uint64_t rows = std::max(lane_samples / wanted, std::min(kOrderRowsMin, lane_samples));
   const std::uint64_t larger_rows = lane_samples % rows;
-  const Blocks larger{.size_class = size_class,
-                      .first = 0,
-                      .rows = larger_rows,
-                      .block_samples = lane_samples / rows + 1};
+  cut.blocks = rows * kOrderLanes;
+  cut.larger_blocks = larger_rows * kOrderLanes;
   const Blocks smaller{.size_class = size_class,
-                       .first = larger.rows * kOrderLanes * larger.block_samples,
                        .rows = rows - larger_rows,
-                       .block_samples = lane_samples / rows};
-  if (larger.rows > 0) blocks_.push_back(larger);
+                       .block_samples = lane_samples / rows,
+                       .larger = false};
+  if (larger_rows > 0) {
+    blocks_.push_back({.size_class = size_class,
+                       .rows = larger_rows,
+                       .block_samples = smaller.block_samples + 1,
+                       .larger = true});
+  }
   blocks_.push_back(smaller);
+}
+
+// Of n blocks r are larger. They are those at which b x r / n, rounded down, grows from b to b + 1:
+// as even as it can be. Turned round, the larger ones are at (i x n - 1) / r for i from 1, and the
+// others at j x n / (n - r) for j from 0.
+std::uint64_t BlockLayout::first_place(const Blocks& blocks, std::uint64_t block) const {
+  const SizeClass& found = classes_[blocks.size_class];
+  assert(block < blocks.rows * kOrderLanes);
+  const std::uint64_t smaller_samples = blocks.block_samples - (blocks.larger ? 1 : 0);
+  std::uint64_t number = 0;
+  if (blocks.larger) {
+    const WideProduct end = static_cast<WideProduct>(block + 1) * found.blocks;
+    number = static_cast<std::uint64_t>((end - 1) / found.larger_blocks);
+  } else {
+    number = scaled(block, found.blocks, found.blocks - found.larger_blocks);
+  }
+  return number * smaller_samples + scaled(number, found.larger_blocks, found.blocks);
 }
 
 std::uint64_t BlockLayout::sample(std::size_t size_class, std::uint64_t place) const {

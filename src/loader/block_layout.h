@@ -18,30 +18,30 @@ struct SampleStretch {
 
 inline constexpr std::uint64_t kOrderBlockBytes = 4 * kMiB;
 // Blocks come in rows of so many. A number with many divisors: windowed_order.h says why.
-inline constexpr std::uint64_t kOrderLanes = 120;
+inline constexpr std::uint64_t kOrderLanes = 48;
 // A small version has smaller blocks rather than fewer rows, or there would be little to shuffle.
-inline constexpr std::uint64_t kOrderRowsMin = 8;
+inline constexpr std::uint64_t kOrderRowsMin = 20;
 
 // Cuts the samples of a version into blocks of consecutive samples, which the order moves as one,
 // so that what is fetched together is used together.
 //
-// 1. Each sample is in one block, or is one of the few that fill no row: fewer than 120 for each
+// 1. Each sample is in one block, or is one of the few that fill no row: fewer than 48 for each
 //    class of sizes.
 // 2. Samples of about one size (a factor of two) make a class, wherever they are. Its blocks have
-//    `block_bytes` or somewhat more, in at most two sizes that differ by one sample: sums over
-//    blocks need no table.
+//    `block_bytes` or somewhat more, in at most two sizes that differ by one sample, and both are
+//    spread over all of the class: sums over blocks need no table.
 // 3. Memory is by runs of samples of about one size, of which a version mostly has one, and not by
 //    blocks or samples.
 //
 // Immutable, safe from any thread.
 class BlockLayout {
  public:
-  // The blocks of one size. They follow one another, counted in the samples of their class.
+  // The blocks of one size, in one class.
   struct Blocks {
     std::size_t size_class = 0;
-    std::uint64_t first = 0;
     std::uint64_t rows = 0;  // Of kOrderLanes blocks each.
     std::uint64_t block_samples = 0;
+    bool larger = false;  // Of the two sizes.
   };
 
   // A stretch goes on with the class of the one before while its samples are no more than twice as
@@ -52,6 +52,8 @@ class BlockLayout {
 
   std::uint64_t samples() const { return samples_; }
   const std::vector<Blocks>& blocks() const { return blocks_; }
+  // Where a block begins, as a place of its class; counted among those of its size.
+  std::uint64_t first_place(const Blocks& blocks, std::uint64_t block) const;
   // The sample that is at this place of its class.
   std::uint64_t sample(std::size_t size_class, std::uint64_t place) const;
   // Samples that are in no block; `number` is below loose_samples().
@@ -68,6 +70,8 @@ class BlockLayout {
     std::uint64_t samples = 0;
     std::uint64_t bytes = 0;
     std::uint64_t loose = 0;  // The last of them.
+    std::uint64_t blocks = 0;
+    std::uint64_t larger_blocks = 0;  // Have one sample more.
     std::vector<Run> runs = {};
   };
 

@@ -71,7 +71,7 @@ class JobOrder {
   // For random numbers of the sample's own.
   std::uint64_t seed_at(std::uint64_t position) const;
 
-  // The phase that other shares begin, as soon as they can from `position` on: up to 1920 samples
+  // The phase that other shares begin, as soon as they can from `position` on: up to 768 samples
   // later, so that no dataset has a gap; with repeat and choose at the end of the epoch.
   MixPhase change(std::uint64_t position, std::vector<MixShare> shares) const;
 

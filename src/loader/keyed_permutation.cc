@@ -13,7 +13,7 @@ constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15;
 // all permutations come up about as often.
 constexpr int kRounds = 8;
 constexpr int kFewBitsRounds = 24;
-constexpr int kFewBits = 5;
+constexpr int kFewBits = 3;
 
 constexpr std::uint64_t low_mask(unsigned bits) { return (std::uint64_t{1} << bits) - 1; }
 

@@ -31,13 +31,13 @@ Result<std::vector<std::uint64_t>> mix_counts(std::span<const MixShare> shares,
                                               std::span<const std::uint64_t> samples,
                                               std::uint64_t epoch_samples);
 
-// Several sequences in one, so that each is spread over it in proportion: over every 16 rows of 120
+// Several sequences in one, so that each is spread over it in proportion: over every 16 rows of 48
 // positions exactly, within them by chance.
 //
 // 1. at() takes each element of each sequence once.
 // 2. At every boundary() the elements taken so far are the first of each sequence: there the
 //    proportions can be changed without a gap or a repetition.
-// 3. Position p takes an element whose index has the same remainder by 120, but for those that fill
+// 3. Position p takes an element whose index has the same remainder by 48, but for those that fill
 //    no row: what windowed_order.h promises of lanes also holds here.
 //
 // Memory is by sequences. Immutable, safe from any thread.

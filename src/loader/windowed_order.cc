@@ -71,7 +71,7 @@ std::uint64_t WindowedOrder::in_lane(const Stream& stream, std::uint64_t lane,
   const KeyedPermutation shuffled_samples(subkey(key_for(stream.key, KeyUse::kSamples), block),
                                           blocks.block_samples);
   return layout_->sample(blocks.size_class,
-                         blocks.first + block * blocks.block_samples + shuffled_samples.at(round));
+                         layout_->first_place(blocks, block) + shuffled_samples.at(round));
 }
 
 }  // namespace millrace

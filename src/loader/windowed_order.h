@@ -8,10 +8,10 @@
 
 namespace millrace {
 
-// Rows of a window: 8 x 120 blocks of 4 MiB, some 4 GiB.
-inline constexpr std::uint64_t kWindowRows = 8;
-// The least that is still a shuffle: 360 blocks.
-inline constexpr std::uint64_t kWindowRowsMin = 3;
+// Rows of a window: 20 x 48 blocks of 4 MiB, some 4 GiB.
+inline constexpr std::uint64_t kWindowRows = 20;
+// The least that is still a shuffle: 288 blocks.
+inline constexpr std::uint64_t kWindowRowsMin = 6;
 inline constexpr std::uint64_t kWindowRowsMax = 1 << 20;
 
 // The samples of a version in an order that is nearly as good as a shuffle of all, while at any
@@ -23,8 +23,8 @@ inline constexpr std::uint64_t kWindowRowsMax = 1 << 20;
 // Which row a lane takes next, and which sample of the block, is chosen anew each time.
 //
 // 1. at() takes each sample once. It is a function of layout, key and rows.
-// 2. Position p uses a block of lane p mod 120, and no block is in two lanes. So ranks that take
-//    every n-th position, for an n that divides 120, share no block.
+// 2. Position p uses a block of lane p mod 48, and no block is in two lanes. So ranks that take
+//    every n-th position, for an n that divides 48, share no block.
 // 3. Blocks of different sizes have windows of their own, whose rows add up to about `rows`. They
 //    are spread evenly over the epoch.
 // 4. The samples that are in no block come last.

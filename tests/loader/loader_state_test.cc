@@ -82,7 +82,7 @@ TEST(LoaderStateTest, WhatWasSavedByOthersIsRefusedByName) {
   EXPECT_THAT(refusal("\"taken\":[7,8]", "\"taken\":[7,\"8\"]"), HasSubstr("phases[1].taken"));
   EXPECT_THAT(refusal("\"weights\":[0.1,0.7]", "\"weights\":[0.1,[]]"), HasSubstr("phases[0]"));
   EXPECT_THAT(refusal("\"weights\":[0.1,0.7]", "\"chances\":[0.1,0.7]"), HasSubstr("phases[0]"));
-  EXPECT_THAT(refusal("\"window_rows\":8", "\"window_rows\":0"), HasSubstr("window_rows"));
+  EXPECT_THAT(refusal("\"window_rows\":20", "\"window_rows\":0"), HasSubstr("window_rows"));
   EXPECT_THAT(refusal("\"block_bytes\":4194304", "\"block_bytes\":0"), HasSubstr("block_bytes"));
   EXPECT_THAT(refusal("\"sources\":[", "\"sources\":[3,"), HasSubstr("sources[0]"));
   EXPECT_THAT(refusal("\"delivered\":\"", "\"delivered\":\"x"), HasSubstr("delivered"));
