@@ -9,6 +9,17 @@ macro(millrace_require package debian)
   endif()
 endmacro()
 
+# millrace_require_module(<pkg-config module> <Debian package>): the same for a library that has no
+# CMake package; the target to link is PkgConfig::<module>.
+macro(millrace_require_module module debian)
+  find_package(PkgConfig REQUIRED)
+  pkg_check_modules(${module} QUIET IMPORTED_TARGET ${module})
+  if(NOT ${module}_FOUND)
+    message(FATAL_ERROR "Millrace needs ${module}. Run 'make setup', or install ${debian} "
+                        "(Debian, Ubuntu) or your distribution's package of the same library.")
+  endif()
+endmacro()
+
 # millrace_option(<NAME> <what it gives> PKG <pkg-config module> DEBIAN <package> FILES <globs>):
 # a part that needs a library which may be absent elsewhere. It is on by default, and turning it
 # off is the builder's decision: a silently smaller binary is a bad surprise.

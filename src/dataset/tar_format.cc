@@ -19,15 +19,6 @@ constexpr std::int64_t kNanosecondsPerSecond = 1'000'000'000;
 // 11 octal digits, for sizes and times.
 constexpr std::uint64_t kOctalMax = (std::uint64_t{1} << 33) - 1;
 
-bool is_utf8(std::string_view text) {
-  while (!text.empty()) {
-    const std::size_t length = utf8_sequence_length(text);
-    if (length == 0) return false;
-    text.remove_prefix(length);
-  }
-  return true;
-}
-
 Status check_writable(const TarMember& member) {
   const auto refuse = [&](std::string_view why) {
     return Status(StatusCode::kInvalidArgument,

@@ -9,7 +9,8 @@ namespace millrace {
 
 namespace {
 
-constexpr std::array<const SampleReader*, 3> kSampleReaders = {
+constexpr std::array<const SampleReader*, 4> kSampleReaders = {
+    &kMdsReader, &kWebDatasetReader, &kFilesReader,
     &kGroupedReader,  // Only by name: nothing tells pairs of files from single ones.
 };
 

@@ -33,6 +33,7 @@ struct SampleReader {
 extern const SampleReader kFilesReader;
 extern const SampleReader kGroupedReader;
 extern const SampleReader kWebDatasetReader;
+extern const SampleReader kMdsReader;
 
 // All readers, in the order in which they are asked whether they recognise a version.
 std::span<const SampleReader* const> sample_readers();

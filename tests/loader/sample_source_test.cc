@@ -154,7 +154,7 @@ TEST_F(SampleSourceTest, SaysWhatIsMissing) {
   EXPECT_THAT(refusal("files", "b"), HasSubstr("no directory 'b'"));
   EXPECT_THAT(refusal("grouped", ""), HasSubstr("no files with an extension"));
   EXPECT_THAT(refusal("webdataset", ""), HasSubstr("--index"));
-  EXPECT_THAT(refusal("parquet", ""), HasSubstr("auto, webdataset, files, grouped"));
+  EXPECT_THAT(refusal("parquet", ""), HasSubstr("auto, mds, webdataset, files, grouped"));
 }
 
 TEST_F(SampleSourceTest, ARangeBehindTheEndOfAFileIsRefused) {

@@ -1,0 +1,178 @@
+#include "loader/mds_source.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include <fmt/format.h>
+
+#include "base/little_endian.h"
+#include "loader/decompression.h"
+#include "loader/file_hashes.h"
+#include "loader/mds_sample.h"
+
+namespace millrace {
+
+namespace {
+
+constexpr std::uint64_t kMdsIndexBytesMax = 2 * kGiB;
+
+std::string path_in(const std::string& directory, std::string_view name) {
+  return directory.empty() ? std::string(name) : fmt::format("{}/{}", directory, name);
+}
+
+std::unexpected<Status> bad_shard(std::string_view name, std::string_view why) {
+  return failure(StatusCode::kCorruption, fmt::format("{}: {}", name, why));
+}
+
+// `bytes` are the head of a shard: the number of samples, and their offsets.
+Result<std::vector<std::uint32_t>> parse_offsets(ByteView bytes, const MdsShard& shard) {
+  assert(bytes.size() == 4 * (shard.samples + 2));
+  if (load_little_endian<std::uint32_t>(bytes.data()) != shard.samples) {
+    return bad_shard(shard.raw.name, "another number of samples than the index has");
+  }
+  std::vector<std::uint32_t> offsets;
+  offsets.reserve(shard.samples + 1);
+  std::uint64_t before = bytes.size();
+  for (std::size_t at = 4; at < bytes.size(); at += 4) {
+    const auto offset = load_little_endian<std::uint32_t>(bytes.data() + at);
+    if (offset < before || offset > shard.raw.bytes) {
+      return bad_shard(shard.raw.name,
+                       fmt::format("sample {} begins where it cannot", offsets.size()));
+    }
+    offsets.push_back(offset);
+    before = offset;
+  }
+  return offsets;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<MdsSource>> MdsSource::open(const RequestContext& context,
+                                                   SampleFiles& files,
+                                                   const std::string& directory) {
+  const Manifest& manifest = files.manifest();
+  const std::string path = path_in(directory, kIndexName);
+  MR_ASSIGN_OR_RETURN(const std::optional<EntryIndex> found, manifest.resolve(path));
+  if (!found) {
+    return failure(StatusCode::kNotFound, fmt::format("the version has no '{}'", path));
+  }
+  MR_ASSIGN_OR_RETURN(const ManifestEntry entry, manifest.entry(*found));
+  if (entry.kind() != EntryKind::kFile || entry.size() > kMdsIndexBytesMax) {
+    return bad_shard(path, "no file that an index could be");
+  }
+  MR_ASSIGN_OR_RETURN(const Slice text,
+                      files.read(context, *found, {.offset = 0, .length = entry.size()}));
+  std::unique_ptr<MdsSource> source(new MdsSource(files));
+  MR_ASSIGN_OR_RETURN(source->index_, parse_mds_index(text.text()));
+  MR_RETURN_IF_ERROR(source->find_files(directory));
+  if (source->samples() > 0) return source;
+  return failure(StatusCode::kInvalidArgument, fmt::format("{}: it has no samples", path));
+}
+
+Status MdsSource::find_files(const std::string& directory) {
+  const Manifest& manifest = files_.manifest();
+  for (const MdsShard& shard : index_.shards) {
+    MR_ASSIGN_OR_RETURN(std::optional<EntryIndex> found,
+                        manifest.resolve(path_in(directory, shard.raw.name)));
+    const bool compressed = !found && shard.compressed.has_value();
+    const MdsFile& file = compressed ? *shard.compressed : shard.raw;
+    if (compressed) {
+      MR_ASSIGN_OR_RETURN(found, manifest.resolve(path_in(directory, file.name)));
+    }
+    if (!found) return bad_shard(file.name, "the index names it, and it is not there").error();
+    MR_ASSIGN_OR_RETURN(const ManifestEntry entry, manifest.entry(*found));
+    if (entry.kind() != EntryKind::kFile || entry.size() != file.bytes) {
+      return bad_shard(file.name, fmt::format("the index says that it has {} bytes", file.bytes))
+          .error();
+    }
+    if (shard.raw.bytes < 4 * (shard.samples + 2)) {
+      return bad_shard(file.name, "too small for its samples").error();
+    }
+    entries_.push_back(*found);
+    compressed_.push_back(compressed);
+    first_samples_.push_back(first_samples_.back() + shard.samples);
+    stretches_.push_back({.samples = shard.samples, .bytes = file.bytes});
+  }
+  return {};
+}
+
+std::size_t MdsSource::shard_of(std::uint64_t sample) const {
+  const auto after = std::ranges::upper_bound(first_samples_, sample);
+  return static_cast<std::size_t>(after - first_samples_.begin()) - 1;
+}
+
+Result<MdsSource::ShardPtr> MdsSource::open_shard(const RequestContext& context,
+                                                  std::size_t number) {
+  if (ShardPtr kept = kept_.find(number)) return kept;
+  MR_ASSIGN_OR_RETURN(OpenShard loaded, load_shard(context, number));
+  return kept_.add(number, std::move(loaded));
+}
+
+Result<MdsSource::OpenShard> MdsSource::load_shard(const RequestContext& context,
+                                                   std::size_t number) {
+  const MdsShard& shard = index_.shards[number];
+  const std::uint64_t head_bytes = 4 * (shard.samples + 2);
+  OpenShard opened;
+  if (compressed_[number]) {
+    MR_ASSIGN_OR_RETURN(opened.raw, load_compressed(context, number));
+    MR_ASSIGN_OR_RETURN(opened.offsets, parse_offsets(opened.raw.bytes().first(head_bytes), shard));
+    return opened;
+  }
+  MR_ASSIGN_OR_RETURN(const Slice head,
+                      files_.read(context, entries_[number], {.offset = 0, .length = head_bytes}));
+  MR_ASSIGN_OR_RETURN(opened.offsets, parse_offsets(head.bytes(), shard));
+  return opened;
+}
+
+Result<Slice> MdsSource::load_compressed(const RequestContext& context, std::size_t number) {
+  const MdsShard& shard = index_.shards[number];
+  const MdsFile& file = *shard.compressed;
+  MR_ASSIGN_OR_RETURN(const Slice bytes,
+                      files_.read(context, entries_[number], {.offset = 0, .length = file.bytes}));
+  MR_RETURN_IF_ERROR(check_hashes(bytes.bytes(), file.hashes, file.name));
+  auto raw = decompress(shard.compression, bytes.bytes(), shard.raw.bytes);
+  if (!raw) return failure(raw.error().with_context(file.name));
+  MR_RETURN_IF_ERROR(check_hashes(raw->bytes(), shard.raw.hashes, file.name));
+  return raw;
+}
+
+Status MdsSource::check_shard(const RequestContext& context, std::size_t shard) {
+  assert(shard < shards());
+  if (compressed_[shard]) {
+    const auto raw = load_compressed(context, shard);
+    return raw ? Status() : raw.error();
+  }
+  const MdsFile& file = index_.shards[shard].raw;
+  MR_ASSIGN_OR_RETURN(const Slice bytes,
+                      files_.read(context, entries_[shard], {.offset = 0, .length = file.bytes}));
+  return check_hashes(bytes.bytes(), file.hashes, file.name);
+}
+
+Result<SampleLocation> MdsSource::locate(const RequestContext& context, std::uint64_t sample) {
+  assert(sample < samples());
+  const std::size_t number = shard_of(sample);
+  const std::uint64_t at = sample - first_samples_[number];
+  MR_ASSIGN_OR_RETURN(const ShardPtr shard, open_shard(context, number));
+  const ByteRange range{.offset = shard->offsets[at],
+                        .length = shard->offsets[at + 1] - shard->offsets[at]};
+  SampleLocation location{.sample = sample,
+                          .key = fmt::format("{}:{}", index_.shards[number].raw.name, at)};
+  if (compressed_[number]) {
+    location.ready = shard->raw.part(range.offset, range.length);
+  } else {
+    location.parts.push_back({.field = "sample", .file = entries_[number], .range = range});
+  }
+  return location;
+}
+
+Result<std::vector<SampleValue>> MdsSource::decode(const SampleLocation& location,
+                                                   const std::vector<Slice>& parts) {
+  assert(parts.size() == location.parts.size());
+  const MdsShard& shard = index_.shards[shard_of(location.sample)];
+  auto values =
+      decode_mds_sample(index_.columns[shard.columns], parts.empty() ? location.ready : parts[0]);
+  if (!values) return failure(values.error().with_context(location.key));
+  return values;
+}
+
+}  // namespace millrace
