@@ -90,6 +90,7 @@ void register_export_add(CommandLine& line, CLI::App& exports);
 void register_export_ls(CommandLine& line, CLI::App& exports);
 void register_export_rm(CommandLine& line, CLI::App& exports);
 void register_usage(CommandLine& line, CLI::App& root);
+void register_simulate(CommandLine& line, CLI::App& root);
 void register_doctor(CommandLine& line, CLI::App& root);
 void register_config_show(CommandLine& line, CLI::App& config);
 void register_config_document(CommandLine& line, CLI::App& config);

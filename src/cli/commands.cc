@@ -74,6 +74,7 @@ constexpr std::array kRows = {
     Row{"export", kExportHelp, "This machine", register_export_ls},
     Row{"export", kExportHelp, "This machine", register_export_rm},
     Row{"", "", "This machine", register_usage},
+    Row{"", "", "Data", register_simulate},
     Row{"registry", kRegistryHelp, "Data", register_registry_import},
     Row{"registry", kRegistryHelp, "Data", register_registry_export},
 };
