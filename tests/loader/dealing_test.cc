@@ -176,6 +176,24 @@ TEST(DealingTest, ANodeKeepsToItsLanes) {
   }
 }
 
+// The numbers below are the algorithm: ranks of different releases must not deal differently.
+TEST(DealingTest, IsTheSameInEveryRelease) {
+  const Dealing dealing =
+      Dealing::make({.samples = 107,
+                     .start = 10,
+                     .topology = {.world = 4, .ranks_per_node = 2, .replication = 1},
+                     .batch = 8,
+                     .last = LastSteps::kEven})
+          .value();
+  std::vector<std::uint64_t> positions;
+  for (std::uint64_t step = 0; step <= dealing.steps(); ++step) {
+    positions.push_back(dealing.position(step));
+  }
+  EXPECT_EQ(positions, (std::vector<std::uint64_t>{10, 42, 74, 91, 107}));
+  EXPECT_EQ(dealing.share(0, 1), (Share{.first = 10, .stride = 4, .count = 8}));
+  EXPECT_EQ(dealing.share(2, 2), (Share{.first = 77, .stride = 4, .count = 4}));
+}
+
 TEST(DealingTest, SaysWhatCannotBeDealt) {
   const auto refusal = [](std::uint64_t samples, Topology topology, std::uint64_t batch,
                           LastSteps last = LastSteps::kEven, std::uint64_t start = 0) {

@@ -143,6 +143,17 @@ TEST_F(MdsSourceTest, OffsetsThatLeadNowhereAreRefused) {
   }
 }
 
+TEST_F(MdsSourceTest, OffsetsThatGoBackAreRefused) {
+  for (const std::size_t at : {4, 8, 16}) {
+    const auto source = open("plain", [&](const std::string& name, std::string content) {
+      if (name == "shard.00000.mds") content.replace(at, 4, std::string("\x10\0\0\0", 4));
+      return content;
+    });
+    ASSERT_TRUE(source) << source.error().to_string();
+    EXPECT_EQ(read(**source, 0).error().code(), StatusCode::kCorruption) << at;
+  }
+}
+
 TEST_F(MdsSourceTest, FilesThatAreMissingOrOfAnotherSizeAreNamed) {
   const auto shorter = open("plain", [](const std::string& name, std::string content) {
     return name == "shard.00001.mds" ? content.substr(1) : content;
