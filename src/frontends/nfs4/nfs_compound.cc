@@ -83,8 +83,7 @@ void NfsCompound::begin() {
   results_.text(tag);
   count_at_ = results_.mark();
   results_.u32(0);
-  if (minor_version_ == 0 || minor_version_ > kNfsMinorVersionMax)
-    return fail_whole(NfsStatus::kMinorVersMismatch);
+  if (minor_version_ > kNfsMinorVersionMax) return fail_whole(NfsStatus::kMinorVersMismatch);
   if (operations_ > kNfsOperationsMax) {
     return fail_whole(minor_version_ == 0 ? NfsStatus::kResource : NfsStatus::kTooManyOps);
   }
@@ -152,7 +151,7 @@ NfsStatus NfsCompound::check_size() const {
   const NfsChannelAttributes& terms = slot_->session().terms().fore;
   // The head of the RPC counts, the mark of the record does not.
   if (results_.size() - kRpcMarkBytes > terms.response_bytes_max) return NfsStatus::kRepTooBig;
-  if (slot_->keeps_reply() && results_.size() > terms.cached_response_bytes_max)
+  if (slot_->must_keep_reply() && results_.size() > terms.cached_response_bytes_max)
     return NfsStatus::kRepTooBigToCache;
   return NfsStatus::kOk;
 }
@@ -183,6 +182,7 @@ void NfsCompound::answer() {
     results_.patch_u32(result_begin_, static_cast<std::uint32_t>(status_));
     results_.patch_u32(count_at_, index_);
   }
+  if (slot_) slot_->session().client().count(index_, read_bytes_);
   if (slot_ && slot_->keeps_reply() && !results_.has_attachments()) {
     slot_->finish(as_text(results_.written().subspan(result_begin_.written)));
   }

@@ -73,6 +73,8 @@ class NfsCompound : public std::enable_shared_from_this<NfsCompound> {
   // This was answered before: with that, or with kRetryUncachedRep when it is null.
   void retry(std::shared_ptr<const std::string> reply);
 
+  // What the client is counted for.
+  void count_read(std::uint64_t bytes) { read_bytes_ += bytes; }
   // The operation wrote a result although it fails.
   void keep_result() { keeps_result_ = true; }
   // What may block is done elsewhere: the operation returns at once when this is true, and begins
@@ -124,6 +126,7 @@ class NfsCompound : public std::enable_shared_from_this<NfsCompound> {
   std::optional<NfsSlotUse> slot_;
   bool retried_ = false;
   std::shared_ptr<const std::string> replay_;
+  std::uint64_t read_bytes_ = 0;
 
   // Of the operation under way.
   std::uint32_t number_ = 0;

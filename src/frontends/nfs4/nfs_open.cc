@@ -1,10 +1,10 @@
 #include <utility>
 
-#include "frontends/nfs4/nfs_client.h"
 #include "frontends/nfs4/nfs_getattr.h"
 #include "frontends/nfs4/nfs_lookup.h"
 #include "frontends/nfs4/nfs_open_arguments.h"
 #include "frontends/nfs4/nfs_operations.h"
+#include "frontends/nfs4/nfs_turn.h"
 
 namespace millrace {
 namespace {
@@ -116,7 +116,9 @@ NfsResult<OpenAnswer> open_node(NfsState& state, NfsClient& client,
   if ((arguments.wishes & kShareWantMask) == kShareWantNoPreference) answer.why_none.reset();
   const bool delegation_is_enough = (arguments.wishes & kShareWantOpenXorDelegation) != 0 &&
                                     arguments.claim != NfsOpenClaim::kPrevious;
-  if (answer.delegation && delegation_is_enough) {
+  // What another denies is for open_file() to find.
+  const bool is_denied = state.files().shares.denies(node.place.node, arguments.share.access);
+  if (answer.delegation && delegation_is_enough && !is_denied) {
     answer.flags |= kOpenResultNoOpenStateid;
     return answer;
   }
@@ -130,31 +132,41 @@ NfsResult<OpenAnswer> open_node(NfsState& state, NfsClient& client,
   return answer;
 }
 
+NfsStatus open_claimed(NfsCompound& call, NfsClient& client, const NfsOpenArguments& arguments,
+                       NfsOwnerTurn* turn) {
+  const NfsResult<NfsNode> directory = call.node();
+  if (!directory) return directory.error();
+  const NfsResult<NfsNode> node = claimed_node(call, arguments);
+  if (!node) return node.error();
+  NfsStatus status = check_openable(call, *node, arguments.share);
+  if (status != NfsStatus::kOk) return status;
+  status = check_claim(client, arguments, node->place.node);
+  if (status != NfsStatus::kOk) return status;
+  NfsResult<OpenAnswer> answer = open_node(call.service().state, client, arguments, *node);
+  if (!answer) return answer.error();
+  if (turn != nullptr && arguments.claim == NfsOpenClaim::kPrevious) turn->confirm();
+  if (turn != nullptr && turn->needs_confirmation()) answer->flags |= kOpenResultConfirm;
+  if (answer->delegation) call.service().metrics.counter(MetricId::kNfsDelegations).add();
+  answer->change = nfs_attribute_writer(call, {}, *directory).change_of(directory->attributes);
+  const bool has_open = (answer->flags & kOpenResultNoOpenStateid) == 0;
+  call.current() = {.place = node->place,
+                    .stateid = has_open ? answer->stateid : *answer->delegation};
+  write_open(call.results(), *answer);
+  return NfsStatus::kOk;
+}
+
 }  // namespace
 
 NfsStatus nfs_open(NfsCompound& call) {
   const NfsResult<NfsOpenArguments> arguments =
       read_nfs_open(call.arguments(), call.minor_version());
   if (!arguments) return arguments.error();
-  const NfsResult<NfsNode> directory = call.node();
-  if (!directory) return directory.error();
-  const NfsResult<NfsNode> node = claimed_node(call, *arguments);
-  if (!node) return node.error();
-  NfsStatus status = check_openable(call, *node, arguments->share);
-  if (status != NfsStatus::kOk) return status;
-  NfsClient& client = call.slot()->session().client();
-  status = check_claim(client, *arguments, node->place.node);
-  if (status != NfsStatus::kOk) return status;
-  NfsResult<OpenAnswer> answer = open_node(call.service().state, client, *arguments, *node);
-  if (!answer) return answer.error();
-  if (answer->delegation) call.service().metrics.counter(MetricId::kNfsDelegations).add();
-  const NfsAttributeWriter attributes = nfs_attribute_writer(call, {}, *directory);
-  answer->change = attributes.change_of(directory->attributes);
-  call.current() = {.place = node->place,
-                    .stateid = (answer->flags & kOpenResultNoOpenStateid) != 0 ? *answer->delegation
-                                                                               : answer->stateid};
-  write_open(call.results(), *answer);
-  return NfsStatus::kOk;
+  const NfsResult<std::shared_ptr<NfsClient>> client = client_of(call, arguments->owner.client);
+  if (!client) return client.error();
+  return run_in_turn(
+      call,
+      [&] { return (*client)->turns().begin_open(arguments->owner.owner, arguments->owner_seqid); },
+      [&](NfsOwnerTurn* turn) { return open_claimed(call, **client, *arguments, turn); });
 }
 
 }  // namespace millrace

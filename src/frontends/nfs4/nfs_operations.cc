@@ -33,6 +33,16 @@ constexpr void add_sessions(Table& table) {
   row_of(table, kSequence) = {nfs_sequence, false};
 }
 
+// What later versions have sessions for.
+constexpr void add_version_40(Table& table) {
+  using enum NfsOperation;
+  row_of(table, kOpenConfirm) = {nfs_open_confirm, false};
+  row_of(table, kReleaseLockOwner) = {nfs_release_lockowner, false};
+  row_of(table, kRenew) = {nfs_renew, false};
+  row_of(table, kSetClientId) = {nfs_setclientid};
+  row_of(table, kSetClientIdConfirm) = {nfs_setclientid_confirm};
+}
+
 constexpr void add_opens(Table& table) {
   using enum NfsOperation;
   row_of(table, kClose) = {nfs_close, false};
@@ -68,9 +78,10 @@ constexpr void add_tree(Table& table) {
   row_of(table, kVerify) = {nfs_verify};
 }
 
-constexpr Table make_table() {
+constexpr Table make_table(bool with_sessions) {
   Table table;
   table.fill({nfs_unsupported, false});
+  if (!with_sessions) add_version_40(table);
   add_mutations(table);
   add_sessions(table);
   add_opens(table);
@@ -78,14 +89,15 @@ constexpr Table make_table() {
   return table;
 }
 
-constexpr Table kNfsOperationTable = make_table();
+constexpr Table kNfsOperationTable = make_table(true);
+constexpr Table kNfsOperationTable40 = make_table(false);
 
 }  // namespace
 
 const NfsOperationRow* find_nfs_operation(std::uint32_t number, std::uint32_t minor_version) {
   constexpr std::array kLast = {kNfsOperationLast40, kNfsOperationLast41, kNfsOperationLast};
   if (number < kNfsOperationFirst || number > kLast[minor_version]) return nullptr;
-  return &kNfsOperationTable[number];
+  return minor_version == 0 ? &kNfsOperationTable40[number] : &kNfsOperationTable[number];
 }
 
 bool begins_nfs_session(std::uint32_t number) {

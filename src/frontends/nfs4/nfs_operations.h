@@ -54,6 +54,11 @@ NfsStatus nfs_locku(NfsCompound& call);
 NfsStatus nfs_open(NfsCompound& call);
 NfsStatus nfs_open_downgrade(NfsCompound& call);
 NfsStatus nfs_test_stateid(NfsCompound& call);
+NfsStatus nfs_open_confirm(NfsCompound& call);
+NfsStatus nfs_release_lockowner(NfsCompound& call);
+NfsStatus nfs_renew(NfsCompound& call);
+NfsStatus nfs_setclientid(NfsCompound& call);
+NfsStatus nfs_setclientid_confirm(NfsCompound& call);
 // What changes something: kRofs.
 NfsStatus nfs_mutation(NfsCompound& call);
 NfsStatus nfs_setattr(NfsCompound& call);

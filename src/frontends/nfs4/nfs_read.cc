@@ -21,6 +21,7 @@ bool must_copy(NfsCompound& call) { return call.slot() != nullptr && call.slot()
 
 NfsStatus write_read(NfsCompound& call, XdrPiece piece, bool at_end) {
   call.service().metrics.counter(MetricId::kNfsReadBytes).add(piece.size());
+  call.count_read(piece.size());
   XdrWriter& writer = call.results();
   writer.boolean(at_end);
   if (piece.size() == 0 || must_copy(call)) {
@@ -98,6 +99,12 @@ NfsStatus read_from(NfsCompound& call, const std::shared_ptr<OpenFile>& file, st
   return NfsStatus::kOk;
 }
 
+NfsStatus check_stateid(NfsCompound& call, const NfsStateid& stateid, NodeNumber node) {
+  if (call.slot() == nullptr)
+    return call.service().state.clients40().check(stateid, node, kShareAccessRead);
+  return call.slot()->session().client().files().check(stateid, node, kShareAccessRead);
+}
+
 }  // namespace
 
 NfsStatus nfs_read(NfsCompound& call) {
@@ -115,8 +122,7 @@ NfsStatus nfs_read(NfsCompound& call) {
   std::shared_ptr<OpenFile> file;
   if (!is_special(*stateid)) file = call.service().recent.known(place->node);
   if (file == nullptr && call.must_move()) return NfsStatus::kOk;
-  const NfsStatus status =
-      call.slot()->session().client().files().check(*stateid, place->node, kShareAccessRead);
+  const NfsStatus status = check_stateid(call, *stateid, place->node);
   if (status != NfsStatus::kOk) return status;
   if (file == nullptr) {
     NfsResult<std::shared_ptr<OpenFile>> opened = open_to_read(call);

@@ -16,13 +16,15 @@ namespace millrace {
 class NfsWorld : public VfsWorld {
  public:
   explicit NfsWorld(std::string_view exported = "/datasets,squash=none")
-      : exports(parse_nfs_exports(exported).value()) {}
+      : exports(parse_nfs_exports(exported).value()) {
+    options.port = 0;
+  }
   ~NfsWorld() { end_service(); }
 
   // Serves, on the port of the service before. What is published is published before.
   void serve() {
     end_service();
-    options.port = port_;
+    if (port_ != 0) options.port = port_;
     options.state_directory = state.path("nfs");
     auto started = NfsServer::start({.files = files(),
                                      .clock = system_clock(),
