@@ -138,8 +138,9 @@ void NfsAttributeWriter::write(XdrWriter& writer, const NfsBitmap& wanted,
 
 void NfsAttributeWriter::write_value(XdrWriter& writer, NfsAttribute attribute,
                                      const NfsNode& node) const {
-  const bool written =
-      write_node_value(writer, attribute, node) || write_server_value(writer, attribute);
+  const bool written = write_node_value(writer, attribute, node) ||
+                       write_usage_value(writer, attribute) ||
+                       write_server_value(writer, attribute);
   assert(written);
   (void)written;
 }
@@ -195,6 +196,25 @@ bool NfsAttributeWriter::write_node_value(XdrWriter& writer, NfsAttribute attrib
   }
 }
 
+bool NfsAttributeWriter::write_usage_value(XdrWriter& writer, NfsAttribute attribute) const {
+  switch (attribute) {
+    case kFilesAvail:
+    case kFilesFree:
+    case kSpaceAvail:
+    case kSpaceFree:
+      writer.u64(0);
+      return true;
+    case kFilesTotal:
+      writer.u64(usage.nodes);
+      return true;
+    case kSpaceTotal:
+      writer.u64(usage.bytes);
+      return true;
+    default:
+      return false;
+  }
+}
+
 bool NfsAttributeWriter::write_server_value(XdrWriter& writer, NfsAttribute attribute) const {
   switch (attribute) {
     case kSupportedAttrs:
@@ -225,18 +245,6 @@ bool NfsAttributeWriter::write_server_value(XdrWriter& writer, NfsAttribute attr
       return true;
     case kLeaseTime:
       writer.u32(lease_seconds);
-      return true;
-    case kFilesAvail:
-    case kFilesFree:
-    case kSpaceAvail:
-    case kSpaceFree:
-      writer.u64(0);
-      return true;
-    case kFilesTotal:
-      writer.u64(usage.nodes);
-      return true;
-    case kSpaceTotal:
-      writer.u64(usage.bytes);
       return true;
     case kMaxFileSize:
       writer.u64(INT64_MAX);

@@ -39,6 +39,7 @@ struct NfsAttributeWriter {
  private:
   void write_value(XdrWriter& writer, NfsAttribute attribute, const NfsNode& node) const;
   bool write_node_value(XdrWriter& writer, NfsAttribute attribute, const NfsNode& node) const;
+  bool write_usage_value(XdrWriter& writer, NfsAttribute attribute) const;
   bool write_server_value(XdrWriter& writer, NfsAttribute attribute) const;
 };
 

@@ -189,6 +189,7 @@ void NfsCompound::answer() {
   // The slot is free before the client can know.
   slot_.reset();
   back_->send(results_);
+  if (after_answer_) after_answer_();
 }
 
 void NfsCompound::count(std::uint32_t number, NfsStatus status) {

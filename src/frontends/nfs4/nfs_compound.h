@@ -75,6 +75,8 @@ class NfsCompound : public std::enable_shared_from_this<NfsCompound> {
 
   // What the client is counted for.
   void count_read(std::uint64_t bytes) { read_bytes_ += bytes; }
+  // To be done once the answer is on its way.
+  void after_answer(Task task) { after_answer_ = std::move(task); }
   // The operation wrote a result although it fails.
   void keep_result() { keeps_result_ = true; }
   // What may block is done elsewhere: the operation returns at once when this is true, and begins
@@ -127,6 +129,7 @@ class NfsCompound : public std::enable_shared_from_this<NfsCompound> {
   bool retried_ = false;
   std::shared_ptr<const std::string> replay_;
   std::uint64_t read_bytes_ = 0;
+  Task after_answer_;
 
   // Of the operation under way.
   std::uint32_t number_ = 0;

@@ -1,3 +1,4 @@
+#include "frontends/nfs4/nfs_callback.h"
 #include "frontends/nfs4/nfs_channel.h"
 #include "frontends/nfs4/nfs_operations.h"
 #include "frontends/nfs4/nfs_state_numbers.h"
@@ -68,6 +69,10 @@ NfsStatus nfs_create_session(NfsCompound& call) {
   const NfsResult<NfsCreateSessionAnswer> answer =
       call.service().state.clients().create_session(request);
   if (!answer) return answer.error();
+  if ((answer->flags & kSessionBackChannel) != 0) {
+    const auto session = call.service().state.sessions().find(answer->session);
+    if (session != nullptr) probe_nfs_callbacks(call, session);
+  }
   XdrWriter& writer = call.results();
   writer.fixed(answer->session.value());
   writer.u32(answer->sequence);

@@ -1,3 +1,4 @@
+#include "frontends/nfs4/nfs_callback.h"
 #include "frontends/nfs4/nfs_operations.h"
 #include "frontends/nfs4/nfs_state_numbers.h"
 
@@ -37,6 +38,7 @@ NfsStatus nfs_bind_conn_to_session(NfsCompound& call) {
   const std::shared_ptr<NfsSession> session = sessions.find(id);
   if (session == nullptr) return NfsStatus::kBadSession;
   const NfsChannel channel = sessions.bind(*session, call.connection().id(), wish);
+  if (channel != NfsChannel::kFore) probe_nfs_callbacks(call, session);
   call.results().fixed(id.value());
   call.results().enumeration(channel);
   call.results().boolean(false);

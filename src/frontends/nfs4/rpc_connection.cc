@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 
 #include "base/log.h"
-#include "frontends/nfs4/rpc_message.h"
 #include "frontends/nfs4/xdr_reader.h"
 
 namespace millrace {
@@ -220,21 +219,23 @@ void RpcConnection::send() {
 
 // ---- Calls to the client
 
-void RpcConnection::call(std::uint32_t xid, std::vector<XdrPiece> record, Completion<Slice> done) {
-  run_on_loop(
-      [xid, record = std::move(record), done = std::move(done)](RpcConnection& self) mutable {
-        if (self.closed_) {
-          done.complete(failure(StatusCode::kUnavailable, "the client's connection has ended"));
-          return;
-        }
-        const TimePoint until = system_clock().now() + self.parts_.limits.callback_timeout;
-        const EventLoop::TimerId timer =
-            self.parts_.loop.run_at(until, [weak = self.weak_from_this(), xid] {
-              if (const auto connection = weak.lock()) connection->expire_callback(xid);
-            });
-        self.callbacks_.emplace(xid, Callback{std::move(done), timer});
-        self.add_answer(std::move(record));
-      });
+void RpcConnection::call(RpcCall call, Completion<Slice> done) {
+  run_on_loop([call = std::move(call), done = std::move(done)](RpcConnection& self) mutable {
+    if (self.closed_) {
+      done.complete(failure(StatusCode::kUnavailable, "the client's connection has ended"));
+      return;
+    }
+    call.xid = self.next_xid_++;
+    const TimePoint until = system_clock().now() + self.parts_.limits.callback_timeout;
+    const EventLoop::TimerId timer =
+        self.parts_.loop.run_at(until, [weak = self.weak_from_this(), xid = call.xid] {
+          if (const auto connection = weak.lock()) connection->expire_callback(xid);
+        });
+    self.callbacks_.emplace(call.xid, Callback{std::move(done), timer});
+    XdrWriter writer = begin_rpc_record();
+    write_rpc_call(writer, call);
+    self.add_answer(end_rpc_record(writer));
+  });
 }
 
 void RpcConnection::expire_callback(std::uint32_t xid) {

@@ -11,6 +11,7 @@
 #include "base/completion.h"
 #include "base/request_context.h"
 #include "frontends/nfs4/nfs_types.h"
+#include "frontends/nfs4/rpc_message.h"
 #include "frontends/nfs4/rpc_output.h"
 #include "frontends/nfs4/rpc_record.h"
 #include "platform/event_loop.h"
@@ -79,10 +80,10 @@ class RpcConnection : public std::enable_shared_from_this<RpcConnection> {
   const std::shared_ptr<Cancellation>& cancellation() const { return cancellation_; }
   // Sends an answer, or only notes that there is none when it is empty.
   void answer(std::vector<XdrPiece> pieces);
-  // Calls the client: `record` is whole, and begins with `xid` behind its mark. The answer is the
-  // client's record; kUnavailable when the connection ends first, kDeadlineExceeded when the client
-  // takes too long.
-  void call(std::uint32_t xid, std::vector<XdrPiece> record, Completion<Slice> done);
+  // Calls a procedure of the client that takes no arguments; the transaction's id is ours. The
+  // answer is the client's record; kUnavailable when the connection ends first, kDeadlineExceeded
+  // when the client takes too long.
+  void call(RpcCall call, Completion<Slice> done);
 
  private:
   struct Callback {
@@ -122,6 +123,7 @@ class RpcConnection : public std::enable_shared_from_this<RpcConnection> {
   std::uint32_t interest_ = 0;
   EventLoop::TimerId timer_ = 0;
   bool timer_for_output_ = false;
+  std::uint32_t next_xid_ = 1;
   std::unordered_map<std::uint32_t, Callback> callbacks_;
   // Nearly all calls of a connection come from one user.
   std::uint32_t last_uid_ = 0;

@@ -14,10 +14,9 @@ class NfsReadBudgetTest : public ::testing::Test {
   void reserve(std::uint64_t connection, std::uint64_t bytes) {
     const std::size_t index = shares_.size();
     shares_.emplace_back();
-    budget_.reserve(NfsConnectionId(connection), bytes, executor_,
-                    [this, index](NfsReadBudget::Share share) {
-                      shares_[index] = std::move(share);
-                    });
+    budget_.reserve(
+        NfsConnectionId(connection), bytes, executor_,
+        [this, index](NfsReadBudget::Share share) { shares_[index] = std::move(share); });
   }
   void run() { executor_.run_all(); }
   bool has(std::size_t index) const { return shares_[index] != nullptr; }

@@ -1,6 +1,7 @@
 #include "frontends/nfs4/nfs_server.h"
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -102,6 +103,23 @@ TEST_F(NfsServerTest, OpensOfImmutableFilesGetADelegation) {
   EXPECT_FALSE(reader.boolean());
   EXPECT_EQ(reader.text(100), "ell");
   session.close(opened.handle, opened.stateid);
+}
+
+// Delegations that could not be taken back are not given. A client may answer before the server
+// looks at the time, so several try.
+TEST_F(NfsServerTest, AClientThatCallbacksDoNotReachHearsOfIt) {
+  world_.options.connection.callback_timeout = std::chrono::seconds(-1);
+  world_.serve();
+  int told = 0;
+  for (int client = 0; client < 100 && told == 0; ++client) {
+    NfsConnection connection(world_.port());
+    Session session(connection, {.owner = "client " + std::to_string(client)});
+    const std::string directory = session.lookup("/datasets/a/b/v1");
+    if ((session.status_flags() & kSequenceCbPathDown) == 0) continue;
+    ++told;
+    EXPECT_EQ(session.open(directory, {.name = "small"}).delegation, NfsDelegation::kNone);
+  }
+  EXPECT_EQ(told, 1);
 }
 
 TEST_F(NfsServerTest, OneOperationAtATimeMayOnlyBeOutsideOfASession) {

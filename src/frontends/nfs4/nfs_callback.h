@@ -1,0 +1,15 @@
+#pragma once
+
+#include <memory>
+
+#include "frontends/nfs4/nfs_compound.h"
+#include "frontends/nfs4/nfs_session.h"
+
+namespace millrace {
+
+// Asks the client, as soon as this COMPOUND is answered, whether callbacks reach it over this
+// connection. One that they do not reach carries none from then on: the client hears of that, and
+// gets no delegations, which nobody could take back.
+void probe_nfs_callbacks(NfsCompound& call, const std::shared_ptr<NfsSession>& session);
+
+}  // namespace millrace
