@@ -57,7 +57,7 @@ class NfsRangeLockModel {
     EXPECT_EQ(locks_.conflict(kLockedNode, wanted).has_value(), !free);
     const auto result = locks_.lock(kLockedNode, wanted);
     ASSERT_TRUE(result);
-    EXPECT_EQ(result->has_value(), !free);
+    ASSERT_EQ(result->has_value(), !free);
     if (!free) {
       ++denied_;
       EXPECT_TRUE((*result)->range.overlaps(range));
