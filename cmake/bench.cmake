@@ -3,6 +3,10 @@
 file(GLOB benches CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/bench/*_bench.cc")
 file(GLOB shared CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/bench/*.cc")
 list(REMOVE_ITEM shared ${benches})
+# The NFS client of the tests is the load generator of the NFS benchmark.
+file(GLOB nfs_client CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/tests/frontends/nfs4/nfs_client_*.cc")
+list(FILTER nfs_client EXCLUDE REGEX "_test\\.cc$")
+list(APPEND shared ${nfs_client})
 
 add_library(bench_shared STATIC ${shared})
 target_link_libraries(bench_shared PUBLIC ${MILLRACE_TOP_LAYER} test_servers CLI11::CLI11

@@ -1,0 +1,151 @@
+// Our NFS server against nfs-ganesha with its VFS back end on the same disk, by the same client of
+// ours over one connection: warm reads of 1 MiB and 4 KiB, small files opened, read and closed
+// without delegations, and a directory listed with attributes. Processor time is the server's.
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "base/bytes.h"
+#include "bench/bench_options.h"
+#include "bench/bench_report.h"
+#include "bench/bench_store.h"
+#include "bench/generated_store.h"
+#include "bench/nfs_load.h"
+#include "bench/scratch_directory.h"
+#include "platform/file.h"
+#include "tests/servers/ganesha_server.h"
+#include "tests/servers/nfs_gateway.h"
+
+namespace millrace::bench {
+namespace {
+
+using millrace::testing::GaneshaServer;
+using millrace::testing::NfsGateway;
+
+constexpr std::uint64_t kLargeBytes = 256 * kMiB;
+constexpr std::uint64_t kSmallFiles = 2000;
+constexpr std::uint64_t kSmallFileBytes = 3000;
+constexpr std::uint32_t kLargeDepth = 8;
+constexpr std::uint32_t kSmallDepth = 32;
+
+// What both serve, on the disk.
+void write_tree(const std::string& root, std::uint64_t entries) {
+  std::filesystem::create_directories(root + "/small");
+  std::filesystem::create_directories(root + "/many");
+  const File large = require(File::open(root + "/large", O_RDWR | O_CREAT | O_TRUNC));
+  Buffer piece = Buffer::allocate(kMiB);
+  for (std::uint64_t at = 0; at < kLargeBytes; at += kMiB) {
+    GeneratedStore::generate(at, piece.bytes());
+    require(large.write_at(at, piece.bytes()));
+  }
+  for (std::uint64_t i = 0; i < kSmallFiles; ++i) {
+    const File small =
+        require(File::open(fmt::format("{}/small/{}", root, i), O_RDWR | O_CREAT | O_TRUNC));
+    require(small.write_at(0, piece.bytes().first(kSmallFileBytes)));
+  }
+  for (std::uint64_t i = 0; i < entries; ++i)
+    require(File::open(fmt::format("{}/many/{:08}.jpg", root, i), O_WRONLY | O_CREAT));
+}
+
+enum class Charge { kTime, kProcessor };
+
+struct NfsRace {
+  std::string name;
+  std::function<RunFigures(const NfsTarget&)> run;
+  Charge charge;
+  double goal;
+  Unit unit;
+};
+
+void race(const NfsRace& race, const NfsTarget& ours, const NfsTarget& peer,
+          const BenchOptions& options) {
+  const Contender us{.name = "nfs_" + race.name, .run = [&] { return race.run(ours); }};
+  if (options.ours_only) return run_alone(us, options.rounds, race.unit);
+  const Contender them{.name = "nfs-ganesha", .run = [&] { return race.run(peer); }};
+  const Comparison comparison = compare(us, {them}, options.rounds);
+  const bool by_time = race.charge == Charge::kTime;
+  report({.bench = us.name,
+          .value = comparison.rate() / race.unit.per_rate,
+          .unit = race.unit.rate,
+          .ratio = by_time ? comparison.rate_ratio() : 1 / comparison.cpu_ratio(),
+          .against = by_time ? "nfs-ganesha" : "nfs-ganesha, per CPU second",
+          .goal = Goal{Goal::Kind::kAtLeast, race.goal},
+          .cpu_s = comparison.cpu_s(),
+          .rss_mib = 0,
+          .rss_mib_max = 0},
+         comparison, race.unit);
+}
+
+void race_sendfile(const NfsTarget& ours, const std::string& file, const BenchOptions& options) {
+  const Contender us{.name = "nfs_read_1m_sendfile", .run = [&] {
+                       return nfs_read_load(ours, "large", kLargeBytes, kMiB, kLargeDepth,
+                                            options.seconds);
+                     }};
+  const Contender plain{.name = "sendfile", .run = [&] {
+                          return sendfile_load(file, kLargeBytes, kLargeDepth, options.seconds);
+                        }};
+  const Comparison comparison = compare(us, {plain}, options.rounds);
+  report({.bench = us.name,
+          .value = comparison.rate() / bytes_unit().per_rate,
+          .unit = bytes_unit().rate,
+          .ratio = comparison.rate_ratio(),
+          .against = "plain sendfile",
+          .goal = Goal{Goal::Kind::kAtLeast, 0.8},
+          .cpu_s = comparison.cpu_s(),
+          .rss_mib = 0,
+          .rss_mib_max = 0},
+         comparison, bytes_unit());
+}
+
+void run(const BenchOptions& options) {
+  if (::geteuid() != 0) {
+    give_up({StatusCode::kPermissionDenied, "only root can run nfs-ganesha's VFS back end"});
+  }
+  const ScratchDirectory scratch(ScratchDirectory::Kind::kDisk);
+  const std::string tree = scratch.path() + "/tree";
+  write_tree(tree, options.files);
+  const std::string program =
+      std::filesystem::read_symlink("/proc/self/exe").parent_path().string() + "/millrace";
+  NfsGateway gateway(program, scratch.path() + "/home");
+  gateway.millrace({"publish", tree, "bench@v1"});
+  gateway.start();
+  gateway.millrace({"preload", "bench@v1", "--wait"});
+  const GaneshaServer ganesha(tree);
+  const NfsTarget ours{gateway.port(), gateway.pid(), "/datasets/bench/v1"};
+  const NfsTarget peer{ganesha.port(), ganesha.pid(), "/data"};
+
+  const auto reads = [&](std::uint32_t bytes, std::uint32_t depth) {
+    return [&options, bytes, depth](const NfsTarget& target) {
+      return nfs_read_load(target, "large", kLargeBytes, bytes, depth, options.seconds);
+    };
+  };
+  race({"read_1m", reads(kMiB, kLargeDepth), Charge::kProcessor, 3, bytes_unit()}, ours, peer,
+       options);
+  race({"read_4k", reads(4096, kSmallDepth), Charge::kProcessor, 3, requests_unit()}, ours, peer,
+       options);
+  race({"small_files",
+        [&](const NfsTarget& target) {
+          return nfs_small_files_load(target, "small", kSmallFiles, kSmallDepth, options.seconds);
+        },
+        Charge::kTime, 3, requests_unit()},
+       ours, peer, options);
+  race({"list", [](const NfsTarget& target) { return nfs_list_load(target, "many"); },
+        Charge::kTime, 10, requests_unit()},
+       ours, peer, options);
+  if (!options.ours_only) race_sendfile(ours, tree + "/large", options);
+}
+
+}  // namespace
+}  // namespace millrace::bench
+
+int main(int argc, char** argv) {
+  using namespace millrace::bench;
+  const BenchOptions options =
+      parse_options(argc, argv, {.seconds = 2, .rounds = 5, .files = 1'000'000});
+  return run_bench("nfs", [&] { run(options); });
+}
