@@ -78,11 +78,12 @@ NfsStatus nfs_open_downgrade(NfsCompound& call) {
   share.access = reader.u32() & access_mask;
   share.deny = reader.u32();
   if (!reader.ok()) return NfsStatus::kBadXdr;
-  if (share.none() || share.access > kShareAccessBoth || share.deny > kShareDenyBoth)
-    return NfsStatus::kInval;
   return change_open(call, asked,
                      [share](NfsClientFiles& files, const NfsStateid& stateid, NodeNumber node,
-                             NfsOwnerTurn*) { return files.downgrade(stateid, node, share); });
+                             NfsOwnerTurn*) -> NfsResult<NfsStateid> {
+                       if (!is_nfs_share(share)) return std::unexpected(NfsStatus::kInval);
+                       return files.downgrade(stateid, node, share);
+                     });
 }
 
 NfsStatus nfs_delegreturn(NfsCompound& call) {

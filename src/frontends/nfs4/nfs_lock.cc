@@ -77,11 +77,19 @@ NfsStatus check_lockable(NfsCompound& call) {
 }
 
 NfsStatus take_lock(NfsCompound& call, NfsClient& client, const LockArguments& arguments,
-                    const NfsLockRequest& request) {
+                    const NfsStateid& stateid) {
+  if (const NfsStatus status = check_lockable(call); status != NfsStatus::kOk) return status;
+  const std::optional<NfsRange> range = NfsRange::of(arguments.offset, arguments.length);
+  if (!range) return NfsStatus::kInval;
   // Even one that is denied counts in the numbers of its owner.
   if (call.minor_version() == 0 && arguments.owner)
     client.turns().start_lock_owner(*arguments.owner, arguments.owner_sequence);
-  const auto locked = call.service().state.lock_file(client, request);
+  const auto locked = call.service().state.lock_file(client, {.node = call.current()->place.node,
+                                                              .range = *range,
+                                                              .exclusive = arguments.exclusive,
+                                                              .stateid = stateid,
+                                                              .new_owner = arguments.owner,
+                                                              .reclaim = arguments.reclaims});
   if (!locked) {
     return locked.error().denied ? write_denied(call, *locked.error().denied)
                                  : locked.error().status;
@@ -96,22 +104,14 @@ NfsStatus take_lock(NfsCompound& call, NfsClient& client, const LockArguments& a
 NfsStatus nfs_lock(NfsCompound& call) {
   const LockArguments arguments = read_lock(call.arguments());
   if (!call.arguments().ok()) return NfsStatus::kBadXdr;
-  if (const NfsStatus status = check_lockable(call); status != NfsStatus::kOk) return status;
-  const std::optional<NfsRange> range = NfsRange::of(arguments.offset, arguments.length);
-  if (!range) return NfsStatus::kInval;
+  if (!call.current()) return NfsStatus::kNoFileHandle;
   const NfsResult<NfsStateid> stateid = call.meant(arguments.stateid);
   if (!stateid) return stateid.error();
   const NfsResult<std::shared_ptr<NfsClient>> client = client_of(call, *stateid);
   if (!client) return client.error();
-  const NfsLockRequest request{.node = call.current()->place.node,
-                               .range = *range,
-                               .exclusive = arguments.exclusive,
-                               .stateid = *stateid,
-                               .new_owner = arguments.owner,
-                               .reclaim = arguments.reclaims};
   return run_in_turn(
       call, [&] { return (*client)->turns().begin(*stateid, arguments.sequence); },
-      [&](NfsOwnerTurn*) { return take_lock(call, **client, arguments, request); });
+      [&](NfsOwnerTurn*) { return take_lock(call, **client, arguments, *stateid); });
 }
 
 NfsStatus nfs_lockt(NfsCompound& call) {
@@ -141,8 +141,6 @@ NfsStatus nfs_locku(NfsCompound& call) {
   if (!reader.ok()) return NfsStatus::kBadXdr;
   const NfsResult<NfsPlace> place = call.place();
   if (!place) return place.error();
-  const std::optional<NfsRange> range = NfsRange::of(offset, length);
-  if (!range) return NfsStatus::kInval;
   const NfsResult<NfsStateid> stateid = call.meant(sent);
   if (!stateid) return stateid.error();
   const NfsResult<std::shared_ptr<NfsClient>> client = client_of(call, *stateid);
@@ -150,6 +148,8 @@ NfsStatus nfs_locku(NfsCompound& call) {
   return run_in_turn(
       call, [&] { return (*client)->turns().begin(*stateid, sequence); },
       [&](NfsOwnerTurn*) {
+        const std::optional<NfsRange> range = NfsRange::of(offset, length);
+        if (!range) return NfsStatus::kInval;
         const NfsResult<NfsStateid> unlocked =
             (*client)->files().unlock(*stateid, place->node, *range);
         if (!unlocked) return unlocked.error();

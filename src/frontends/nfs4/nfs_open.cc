@@ -134,6 +134,7 @@ NfsResult<OpenAnswer> open_node(NfsState& state, NfsClient& client,
 
 NfsStatus open_claimed(NfsCompound& call, NfsClient& client, const NfsOpenArguments& arguments,
                        NfsOwnerTurn* turn) {
+  if (!is_nfs_share(arguments.share)) return NfsStatus::kInval;
   const NfsResult<NfsNode> directory = call.node();
   if (!directory) return directory.error();
   const NfsResult<NfsNode> node = claimed_node(call, arguments);

@@ -70,6 +70,10 @@ void write_nfs_stateid(XdrWriter& writer, const NfsStateid& stateid) {
   writer.fixed(stateid.other);
 }
 
+bool is_nfs_share(const NfsShare& share) {
+  return !share.none() && share.access <= kShareAccessBoth && share.deny <= kShareDenyBoth;
+}
+
 NfsResult<NfsOpenArguments> read_nfs_open(XdrReader& reader, std::uint32_t minor_version) {
   NfsOpenArguments arguments;
   arguments.owner_seqid = reader.u32();
@@ -86,10 +90,6 @@ NfsResult<NfsOpenArguments> read_nfs_open(XdrReader& reader, std::uint32_t minor
   const std::uint32_t access_mask = minor_version == 0 ? UINT32_MAX : kShareAccessBoth;
   arguments.share.access = access & access_mask;
   arguments.wishes = access & ~access_mask;
-  if (arguments.share.access == 0 || arguments.share.access > kShareAccessBoth ||
-      arguments.share.deny > kShareDenyBoth) {
-    return std::unexpected(NfsStatus::kInval);
-  }
   return arguments;
 }
 

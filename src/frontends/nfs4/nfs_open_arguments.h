@@ -28,7 +28,10 @@ struct NfsOpenArguments {
   NfsStateid delegation = {};                           // Of kDelegateCurrent and its twin.
 };
 
-// kBadXdr, and kInval for shares that do not exist.
+// Whether there is such a share: clients may send any number.
+bool is_nfs_share(const NfsShare& share);
+
+// kBadXdr. The share is as it was sent.
 NfsResult<NfsOpenArguments> read_nfs_open(XdrReader& reader, std::uint32_t minor_version);
 
 }  // namespace millrace

@@ -122,6 +122,18 @@ TEST_F(NfsVersion40, ARetryIsAnsweredAsTheFirstTime) {
   EXPECT_EQ(connection_->run(call).status(), NfsStatus::kBadSeqid);
 }
 
+// What is refused for its arguments was an operation of its owner all the same.
+TEST_F(NfsVersion40, ARefusedOperationTakesItsNumber) {
+  Opened opened = open(1);
+  ASSERT_EQ(confirm(opened, 2), NfsStatus::kOk);
+  NfsCall refused = at_version();
+  refused.open({.name = "small", .access = 0, .client = client_, .seqid = 3});
+  EXPECT_EQ(connection_->run(refused).status(), NfsStatus::kInval);
+  NfsCall call(0);
+  call.put_fh(opened.handle).close(opened.stateid, 4);
+  EXPECT_EQ(connection_->run(call).status(), NfsStatus::kOk);
+}
+
 TEST_F(NfsVersion40, ClientsThatNobodyKnowsAreStale) {
   NfsCall call(0);
   call.op(NfsOperation::kRenew).u64(client_.value());
