@@ -7,7 +7,7 @@
 namespace millrace {
 namespace {
 
-constexpr std::uint32_t kPieceUnits = 4 * kBlockUnits;
+constexpr std::uint32_t kCheckedPieceUnits = 4 * kBlockUnits;
 
 }  // namespace
 
@@ -26,7 +26,7 @@ void BackgroundChecks::check_from(const std::shared_ptr<CachedObject>& object, s
     return;
   }
   disk_.resume([this, object, unit, inside = std::move(*pass)] {
-    const std::uint32_t count = std::min(kPieceUnits, object->units() - unit);
+    const std::uint32_t count = std::min(kCheckedPieceUnits, object->units() - unit);
     verifier_.check(*object, {unit, count}, CacheDamage::kRead, false);
     check_from(object, unit + count);
   });
