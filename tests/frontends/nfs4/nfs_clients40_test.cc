@@ -86,7 +86,7 @@ TEST(NfsClients40, AnotherPrincipalGetsTheNameOfAClientWithoutOpens) {
 
 TEST(NfsClients40, ForeignStateidsAreToldApart) {
   World40 world;
-  const auto client = world.client40("a");
+  auto client = world.client40("a");
   NfsStateid stateid = world.open(*client);
   NfsClients40& clients = world.state->clients40();
   const auto check = [&](const NfsStateid& id) {
@@ -102,6 +102,7 @@ TEST(NfsClients40, ForeignStateidsAreToldApart) {
   foreign = {.seqid = 1, .other = {}};
   foreign.other[3] = std::byte{1};
   EXPECT_EQ(check(foreign), NfsStatus::kStaleStateid);
+  client.reset();  // It ends before the state that it is part of.
   world.start();
   EXPECT_EQ(world.state->clients40().check(stateid, kNode40, kShareAccessRead),
             NfsStatus::kStaleStateid);
