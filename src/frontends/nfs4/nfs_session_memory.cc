@@ -9,17 +9,20 @@
 
 namespace millrace {
 
+// Without the lock, which trim() holds while it takes those of sessions: they call this with theirs
+// held.
 std::uint32_t NfsSessionMemory::take_slots(std::uint32_t wanted, std::uint32_t at_least) {
-  MutexLock lock(mutex_);
-  const std::uint32_t left = options_.slots_max - std::min(slots_, options_.slots_max);
-  const std::uint32_t taken = std::max(at_least, std::min(wanted, left));
-  slots_ += taken;
+  std::uint32_t taken = 0;
+  std::uint32_t before = slots_.load(std::memory_order_relaxed);
+  do {
+    const std::uint32_t left = options_.slots_max - std::min(before, options_.slots_max);
+    taken = std::max(at_least, std::min(wanted, left));
+  } while (!slots_.compare_exchange_weak(before, before + taken, std::memory_order_relaxed));
   return taken;
 }
 
 void NfsSessionMemory::give_back_slots(std::uint32_t slots) {
-  MutexLock lock(mutex_);
-  slots_ -= slots;
+  slots_.fetch_sub(slots, std::memory_order_relaxed);
 }
 
 void NfsSessionMemory::add(NfsSession& session) {
@@ -60,11 +63,6 @@ void NfsSessionMemory::trim(TimePoint now) {
     if (reply_bytes() <= goal) break;
     candidate.session->drop_replies();
   }
-}
-
-std::uint32_t NfsSessionMemory::slots() const {
-  MutexLock lock(mutex_);
-  return slots_;
 }
 
 }  // namespace millrace

@@ -26,8 +26,8 @@ class NfsSessionMemory {
   explicit NfsSessionMemory(const NfsStateOptions& options) : options_(options) {}
 
   // Returns how many of the wanted slots there are: at least `at_least`.
-  std::uint32_t take_slots(std::uint32_t wanted, std::uint32_t at_least) MR_EXCLUDES(mutex_);
-  void give_back_slots(std::uint32_t slots) MR_EXCLUDES(mutex_);
+  std::uint32_t take_slots(std::uint32_t wanted, std::uint32_t at_least);
+  void give_back_slots(std::uint32_t slots);
 
   void add(NfsSession& session) MR_EXCLUDES(mutex_);
   void remove(NfsSession& session) MR_EXCLUDES(mutex_);
@@ -38,14 +38,14 @@ class NfsSessionMemory {
   void trim(TimePoint now) MR_EXCLUDES(mutex_);
 
   std::uint64_t reply_bytes() const { return reply_bytes_.load(std::memory_order_relaxed); }
-  std::uint32_t slots() const MR_EXCLUDES(mutex_);
+  std::uint32_t slots() const { return slots_.load(std::memory_order_relaxed); }
 
  private:
   const NfsStateOptions options_;
   std::atomic<std::uint64_t> reply_bytes_ = 0;
 
-  mutable Mutex mutex_;
-  std::uint32_t slots_ MR_GUARDED_BY(mutex_) = 0;
+  Mutex mutex_;
+  std::atomic<std::uint32_t> slots_ = 0;
   std::set<NfsSession*> sessions_ MR_GUARDED_BY(mutex_);
 };
 
