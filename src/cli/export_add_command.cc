@@ -79,9 +79,7 @@ void register_export_add(CommandLine& line, CLI::App& exports) {
   command->add_option("--anon", flags->anonymous, "Who nobody is (65534:65534)")
       ->type_name("UID:GID");
   command
-      ->add_option(
-          "--sec", flags->flavours,
-          "Credentials that are taken: sys (the default), none; tls takes them over TLS only")
+      ->add_option("--sec", flags->flavours, "Credentials that are taken: sys (the default), none")
       ->type_name("FLAVOUR")
       ->delimiter(',');
   line.runs(command, [flags](Session& session) { return add_export(session, *flags); });

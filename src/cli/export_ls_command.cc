@@ -29,11 +29,10 @@ Result<int> list_exports(Session& session) {
       MR_RETURN_IF_ERROR(session.output().document(exported));
       continue;
     }
-    rows.push_back(
-        {text_cell(exported, "path"), text_cell(exported, "source"),
-         list_cell(exported, "clients", "all"), squash_cell(exported),
-         list_cell(exported, "flavours", "-") + (exported.value("tls", false) ? ",tls" : ""),
-         exported.value("setting", false) ? "settings" : "added"});
+    rows.push_back({text_cell(exported, "path"), text_cell(exported, "source"),
+                    list_cell(exported, "clients", "all"), squash_cell(exported),
+                    list_cell(exported, "flavours", "-"),
+                    exported.value("setting", false) ? "settings" : "added"});
   }
   if (rows.size() > 1) MR_RETURN_IF_ERROR(print_table(session.output(), rows));
   if (!answer.value("served", false)) {

@@ -124,7 +124,6 @@ Json NfsFrontEnd::document(const NfsExport& exported) const {
           {"anonymous_uid", exported.anonymous_uid},
           {"anonymous_gid", exported.anonymous_gid},
           {"flavours", std::move(flavours)},
-          {"tls", exported.needs_tls},
           {"read_only", exported.read_only},
           {"setting", exports_->is_setting(exported.path)}};
 }

@@ -83,21 +83,17 @@ Status set_anonymous(NfsExport& into, std::string_view text) {
 }
 
 Status set_flavours(NfsExport& into, std::string_view text) {
-  into.allows_sys = into.allows_none = into.needs_tls = false;
+  into.allows_sys = into.allows_none = false;
   for (const std::string_view flavour : parts_of(text, '+')) {
     if (flavour == "sys") {
       into.allows_sys = true;
     } else if (flavour == "none") {
       into.allows_none = true;
-    } else if (flavour == "tls") {
-      into.needs_tls = true;
     } else {
       return refuse_export(
-          fmt::format("sec={} is not accepted: expected sys, none and tls, joined by '+'", text));
+          fmt::format("sec={} is not accepted: expected sys and none, joined by '+'", text));
     }
   }
-  // TLS says how, not who: without another word the callers are those of AUTH_SYS.
-  if (!into.allows_none) into.allows_sys = true;
   return {};
 }
 
@@ -112,7 +108,7 @@ Status set_option(NfsExport& into, std::string_view option) {
   if (name == "sec") return set_flavours(into, value);
   return refuse_export(
       fmt::format("'{}' is no option of an export: there are ro, clients=NETWORK+..., squash="
-                  "none|root|all, anon=UID:GID and sec=sys|none|tls",
+                  "none|root|all, anon=UID:GID and sec=sys|none",
                   option));
 }
 
@@ -175,11 +171,10 @@ std::string NfsExport::to_string() const {
   if (anonymous_uid != defaults.anonymous_uid || anonymous_gid != defaults.anonymous_gid) {
     text += fmt::format(",anon={}:{}", anonymous_uid, anonymous_gid);
   }
-  if (!allows_sys || allows_none || needs_tls) {
+  if (!allows_sys || allows_none) {
     std::vector<std::string_view> flavours;
     if (allows_sys) flavours.emplace_back("sys");
     if (allows_none) flavours.emplace_back("none");
-    if (needs_tls) flavours.emplace_back("tls");
     text += fmt::format(",sec={}", fmt::join(flavours, "+"));
   }
   return text;

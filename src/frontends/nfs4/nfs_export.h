@@ -33,10 +33,9 @@ struct NfsExport {
   NfsSquash squash = NfsSquash::kRoot;
   std::uint32_t anonymous_uid = 65534;
   std::uint32_t anonymous_gid = 65534;
-  // Flavours of RPC credentials. With `needs_tls` none is taken outside of TLS.
+  // Flavours of RPC credentials.
   bool allows_sys = true;
   bool allows_none = false;
-  bool needs_tls = false;
   bool read_only = true;
 
   // kInvalidArgument says which part is not as it must be.

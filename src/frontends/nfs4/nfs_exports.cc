@@ -76,7 +76,8 @@ Status NfsExports::remove(std::string_view path) {
   const MutexLock lock(mutex_);
   std::vector<NfsExport> exports = table_->exports();
   if (std::erase_if(exports, [&](const NfsExport& e) { return e.path == path; }) == 0) {
-    return {StatusCode::kNotFound, fmt::format("{} is not exported", path)};
+    return {StatusCode::kNotFound,
+            fmt::format("{} is not exported; 'millrace export ls' lists what is", path)};
   }
   table_ = std::make_shared<const NfsExportTable>(std::move(exports));
   return {};

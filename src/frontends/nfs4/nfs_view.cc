@@ -45,7 +45,6 @@ NfsHandle NfsView::handle_of(const NfsPlace& place) {
 
 NfsStatus NfsView::admit(const NfsExport& exported) const {
   if (!exported.allows(client_.address)) return NfsStatus::kAccess;
-  if (exported.needs_tls && !client_.over_tls) return NfsStatus::kWrongSec;
   const bool known =
       client_.caller.flavour == RpcFlavour::kSys ? exported.allows_sys : exported.allows_none;
   return known ? NfsStatus::kOk : NfsStatus::kWrongSec;

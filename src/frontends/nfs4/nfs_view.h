@@ -40,7 +40,6 @@ class NfsView {
   struct Client {
     NetworkAddress address;
     const RpcCaller& caller;
-    bool over_tls = false;
   };
   NfsView(FileSystem& files, std::shared_ptr<const NfsExportTable> table, Client client,
           WallTime started);
