@@ -11,7 +11,7 @@ TEST = ctest --parallel $(JOBS) --preset
 SOURCES = find src tests bench fuzz -name '*.h' -o -name '*.cc'
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test check lint format bench fuzz torture asan tsan dist clean
+.PHONY: help setup build demo test check lint format bench fuzz torture asan tsan dist wheel clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -85,6 +85,10 @@ asan tsan:
 
 dist: build ## Write a relocatable tarball to build/dist
 	tools/dist
+
+wheel: build ## Write the Python package, with all that it needs, to build/dist
+	$(BUILD) release --target millrace_shared
+	tools/wheel
 
 clean: ## Remove all that was built
 	rm -rf build

@@ -33,7 +33,6 @@ constexpr unsigned kReaders = 8;
 constexpr std::uint64_t kPeerFiles = 2 * PublishTree::kFilesInDirectory;
 // The page cache has to hold them twice: ours and the local ones.
 constexpr std::uint64_t kHotFilesMax = 20'000;
-constexpr std::uint64_t kMemoryStoreBytesMax = 3 * kGiB;
 constexpr double kDaemonRssMibMax = 512;
 constexpr std::uint64_t kPieceBytes = 64 * kMiB;
 constexpr std::size_t kPieces = 16;
@@ -179,7 +178,7 @@ void run(const BenchOptions& options) {
   require_root();
   const ScratchDirectory disk(ScratchDirectory::Kind::kDisk);
   const PublishTree tree(disk.path() + "/tree", options.files, kFileBytes);
-  const bool in_memory = tree.bytes() <= kMemoryStoreBytesMax;
+  const bool in_memory = tree.bytes() <= memory_store_bytes_max();
   fmt::print("{} files, {}; the store keeps them {}\n", tree.files(), format_size(tree.bytes()),
              in_memory ? "in memory" : "on a disk");
   millrace::testing::CephServer ceph(

@@ -16,16 +16,14 @@
 #include "bench/bench_store.h"
 #include "bench/generated_store.h"
 #include "bench/nfs_load.h"
-#include "bench/scratch_directory.h"
+#include "bench/served_tree.h"
 #include "platform/file.h"
 #include "tests/servers/ganesha_server.h"
-#include "tests/servers/nfs_gateway.h"
 
 namespace millrace::bench {
 namespace {
 
 using millrace::testing::GaneshaServer;
-using millrace::testing::NfsGateway;
 
 constexpr std::uint64_t kLargeBytes = 256 * kMiB;
 constexpr std::uint64_t kSmallFiles = 2000;
@@ -37,16 +35,13 @@ constexpr std::uint32_t kSmallDepth = 32;
 void write_tree(const std::string& root, std::uint64_t entries) {
   std::filesystem::create_directories(root + "/small");
   std::filesystem::create_directories(root + "/many");
-  const File large = require(File::open(root + "/large", O_RDWR | O_CREAT | O_TRUNC));
-  Buffer piece = Buffer::allocate(kMiB);
-  for (std::uint64_t at = 0; at < kLargeBytes; at += kMiB) {
-    GeneratedStore::generate(at, piece.bytes());
-    require(large.write_at(at, piece.bytes()));
-  }
+  write_generated(root + "/large", kLargeBytes);
+  Buffer piece = Buffer::allocate(kSmallFileBytes);
+  GeneratedStore::generate(0, piece.bytes());
   for (std::uint64_t i = 0; i < kSmallFiles; ++i) {
     const File small =
         require(File::open(fmt::format("{}/small/{}", root, i), O_RDWR | O_CREAT | O_TRUNC));
-    require(small.write_at(0, piece.bytes().first(kSmallFileBytes)));
+    require(small.write_at(0, piece.bytes()));
   }
   for (std::uint64_t i = 0; i < entries; ++i)
     require(File::open(fmt::format("{}/many/{:08}.jpg", root, i), O_WRONLY | O_CREAT));
@@ -106,17 +101,9 @@ void run(const BenchOptions& options) {
   if (::geteuid() != 0) {
     give_up({StatusCode::kPermissionDenied, "only root can run nfs-ganesha's VFS back end"});
   }
-  const ScratchDirectory scratch(ScratchDirectory::Kind::kDisk);
-  const std::string tree = scratch.path() + "/tree";
-  write_tree(tree, options.files);
-  const std::string program =
-      std::filesystem::read_symlink("/proc/self/exe").parent_path().string() + "/millrace";
-  NfsGateway gateway(program, scratch.path() + "/home");
-  gateway.millrace({"publish", tree, "bench@v1"});
-  gateway.start();
-  gateway.millrace({"preload", "bench@v1", "--wait"});
-  const GaneshaServer ganesha(tree);
-  const NfsTarget ours{gateway.port(), gateway.pid(), "/datasets/bench/v1"};
+  const ServedTree tree([&](const std::string& root) { write_tree(root, options.files); });
+  const GaneshaServer ganesha(tree.root());
+  const NfsTarget ours = tree.target();
   const NfsTarget peer{ganesha.port(), ganesha.pid(), "/data"};
 
   const auto reads = [&](std::uint32_t bytes, std::uint32_t depth) {
@@ -137,7 +124,7 @@ void run(const BenchOptions& options) {
   race({"list", [](const NfsTarget& target) { return nfs_list_load(target, "many"); },
         Charge::kTime, 10, requests_unit()},
        ours, peer, options);
-  if (!options.ours_only) race_sendfile(ours, tree + "/large", options);
+  if (!options.ours_only) race_sendfile(ours, tree.root() + "/large", options);
 }
 
 }  // namespace

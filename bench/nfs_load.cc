@@ -228,19 +228,19 @@ RunFigures nfs_list_load(const NfsTarget& target, const std::string& directory) 
   NfsVerifier verifier;
   for (bool is_end = false; !is_end;) {
     // As Linux asks, with what it takes for an entry.
-    NfsAnswer answer = session.run(session.call().put_fh(handle).read_dir(
-        cookie, verifier, kNfsReadBytesMax, kNfsReadBytesMax,
-        {kType, kChange, kSize, kFsid, kRdattrError, kFilehandle, kFileId, kMode, kNumLinks, kOwner,
-         kOwnerGroup, kRawDev, kSpaceUsed, kTimeAccess, kTimeMetadata, kTimeModify,
-         kMountedOnFileId}));
+    session.send(0, session.call().put_fh(handle).read_dir(
+                        cookie, verifier, kNfsReadBytesMax, kNfsReadBytesMax,
+                        {kType, kChange, kSize, kFsid, kRdattrError, kFilehandle, kFileId, kMode,
+                         kNumLinks, kOwner, kOwnerGroup, kRawDev, kSpaceUsed, kTimeAccess,
+                         kTimeMetadata, kTimeModify, kMountedOnFileId}));
+    NfsAnswer answer = session.receive().second;
     answer.good(NfsOperation::kPutFh);
     XdrReader& reader = answer.good(NfsOperation::kReadDir);
     verifier = NfsVerifier(reader.fixed_array<8>());
     while (reader.boolean()) {
       cookie = reader.u64();
       reader.opaque(kNfsNameBytesMax);
-      for (std::uint32_t words = reader.count(8); words > 0; --words)
-        reader.u32();
+      reader.fixed(4 * reader.count(8));
       reader.opaque(kNfsOpaqueBytesMax);
       ++entries;
     }
@@ -259,7 +259,6 @@ RunFigures sendfile_load(const std::string& file, std::uint64_t file_bytes, std:
   if (sender == 0) send_plainly(listener.socket.descriptor(), file);
   NfsConnection connection(listener.port);
   SeededRandom random(1);
-  std::vector<std::byte> bytes(kMiB);
   const auto ask = [&] {
     const std::uint64_t place = random.next() % (file_bytes / kMiB) * kMiB;
     connection.send_raw(std::as_bytes(std::span(&place, 1)));
@@ -269,10 +268,8 @@ RunFigures sendfile_load(const std::string& file, std::uint64_t file_bytes, std:
     ask();
   std::uint64_t done = 0;
   for (std::uint32_t open = depth; open > 0;) {
-    if (::recv(connection.descriptor(), bytes.data(), bytes.size(), MSG_WAITALL) !=
-        static_cast<ssize_t>(bytes.size())) {
+    if (connection.receive_raw(kMiB).empty())
       throw std::runtime_error("the plain sender has ended");
-    }
     ++done;
     if (usage.seconds() < seconds) {
       ask();

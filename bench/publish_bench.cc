@@ -37,9 +37,8 @@ constexpr std::uint64_t kPeerFiles = 2 * PublishTree::kFilesInDirectory;
 constexpr std::uint64_t kRawObjectBytes = 64 * kMiB;
 constexpr std::uint64_t kPoolBytes = 512 * kMiB;
 constexpr double kRssMibMax = 1024;
-// Beyond this a store in memory, with what it has not freed yet, is too much for small machines;
-// and large objects have shown what they can.
-constexpr std::uint64_t kMemoryStoreBytesMax = 3 * kGiB;
+// By then large objects have shown what they can.
+constexpr std::uint64_t kRawBytesMax = 3 * kGiB;
 const std::string kBucket = "published";
 
 // A version that was published.
@@ -66,8 +65,9 @@ class PublishBench {
         state_(state),
         target_(target_of(ceph, kBucket)),
         raw_{.object_bytes = kRawObjectBytes,
-             .objects = static_cast<std::size_t>(std::min(tree.bytes(), kMemoryStoreBytesMax) /
-                                                 kRawObjectBytes)} {}
+             .objects =
+                 static_cast<std::size_t>(std::min(tree.bytes(), kRawBytesMax) / kRawObjectBytes)} {
+  }
 
   // Lets the server take its memory from the system, which the first one to store would pay for.
   void warm_up() {
@@ -272,7 +272,7 @@ void report_all(const PublishComparisons& comparisons) {
 
 void run(const BenchOptions& options) {
   const std::uint64_t bytes = options.files * kFileBytes;
-  const bool in_memory = bytes <= kMemoryStoreBytesMax;
+  const bool in_memory = bytes <= memory_store_bytes_max();
   const ScratchDirectory scratch;
   const ScratchDirectory disk(ScratchDirectory::Kind::kDisk);
   PublishTree tree((in_memory ? scratch : disk).path() + "/tree", options.files, kFileBytes);

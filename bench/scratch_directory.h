@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace millrace::bench {
@@ -22,5 +23,9 @@ class ScratchDirectory {
  private:
   std::string path_;
 };
+
+// What a store in memory may be given, an eighth of the machine's: with the files that go into it,
+// copies of them and what it has not freed yet it takes several times as much.
+std::uint64_t memory_store_bytes_max();
 
 }  // namespace millrace::bench

@@ -33,4 +33,5 @@ function(millrace_check_headers)
   # We want the compiler's opinion, not its code.
   target_compile_options(check_headers PRIVATE -O0 -g0 -U_FORTIFY_SOURCE)
   target_link_libraries(check_headers PRIVATE ${MILLRACE_TOP_LAYER})
+  target_include_directories(check_headers PRIVATE "${CMAKE_SOURCE_DIR}/include")
 endfunction()

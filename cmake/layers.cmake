@@ -38,6 +38,22 @@ function(millrace_layer name)
   set(MILLRACE_TOP_LAYER millrace_${name} PARENT_SCOPE)
 endfunction()
 
+# millrace_abi(LINKS <libraries>): the layer src/abi, and with it all below as one shared library,
+# <binary dir>/libmillrace.so, that shows what include/millrace.h declares and nothing else.
+macro(millrace_abi)
+  set(top_below "${MILLRACE_TOP_LAYER}")
+  millrace_layer(abi ${ARGN})
+  # The program does not stand on it.
+  set(MILLRACE_TOP_LAYER "${top_below}")
+  target_include_directories(millrace_abi PUBLIC "${CMAKE_SOURCE_DIR}/include")
+  file(WRITE "${CMAKE_BINARY_DIR}/generated/exports.map" "{ global: mr_*; local: *; };\n")
+  add_library(millrace_shared SHARED $<TARGET_OBJECTS:millrace_abi>)
+  set_target_properties(millrace_shared PROPERTIES OUTPUT_NAME millrace LINKER_LANGUAGE CXX)
+  target_link_libraries(millrace_shared PRIVATE millrace_abi)
+  target_link_options(millrace_shared PRIVATE
+    "-Wl,--version-script=${CMAKE_BINARY_DIR}/generated/exports.map")
+endmacro()
+
 # The program itself: src/main.cc, at <binary dir>/millrace.
 function(millrace_program)
   file(GLOB main CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/main.cc")

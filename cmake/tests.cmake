@@ -5,6 +5,7 @@
 # Other .cc files of the folder, as contract suites, are linked into both. tests/tools holds Python
 # tests of tools/.
 millrace_require(GTest "libgtest-dev libgmock-dev")
+millrace_require_module(libnfs libnfs-dev)
 
 # In a release build the code under test is optimised, the tests themselves are not: they compile in
 # half the time, and none of them is where time is spent. -fPIC, as in libraries, because programs
@@ -52,6 +53,9 @@ function(millrace_test_folder folder)
     set(libraries millrace_${layer})
   endif()
   list(APPEND libraries test_servers GTest::gmock)
+  if(layer STREQUAL "frontends")
+    list(APPEND libraries PkgConfig::libnfs)
+  endif()
 
   if(shared)
     # Objects and not an archive: the linker would drop suites that only register themselves.
@@ -88,3 +92,12 @@ foreach(test IN LISTS python_tests)
   add_test(NAME tools_${name} COMMAND Python3::Interpreter "${test}")
   set_tests_properties(tools_${name} PROPERTIES LABELS unit)
 endforeach()
+
+# The Python package, over the library as it is built; skipped where PyPI's libraries are not.
+if(TARGET millrace_shared)
+  foreach(what types tests)
+    add_test(NAME python_${what} COMMAND "${CMAKE_SOURCE_DIR}/tools/python_tests" ${what})
+    set_tests_properties(python_${what} PROPERTIES LABELS python SKIP_RETURN_CODE 77 ENVIRONMENT
+      "MILLRACE_LIBRARY=$<TARGET_FILE:millrace_shared>;MILLRACE_BIN=$<TARGET_FILE:millrace>")
+  endforeach()
+endif()

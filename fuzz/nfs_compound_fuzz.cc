@@ -55,12 +55,14 @@ class FuzzedServer {
     std::filesystem::remove_all(directory_);
   }
 
-  // Anew where the last input has ended the session or the connection.
+  // Anew where the last input has ended the session or the connection. As another client: one that
+  // is known has nothing more to reclaim.
   void connect() {
     session_.reset();
     connection_ = std::make_unique<NfsConnection>(server_->port());
     session_ = std::make_unique<NfsSession>(
-        *connection_, millrace::testing::NfsSessionOptions{.owner = "fuzz", .minor_version = 2});
+        *connection_, millrace::testing::NfsSessionOptions{
+                          .owner = "fuzz " + std::to_string(++clients_), .minor_version = 2});
     file_ = session_->lookup("/datasets/a/v1/d/small");
   }
   NfsSession& session() { return *session_; }
@@ -93,6 +95,7 @@ class FuzzedServer {
   std::unique_ptr<NfsServer> server_;
   std::unique_ptr<NfsConnection> connection_;
   std::unique_ptr<NfsSession> session_;
+  int clients_ = 0;
   std::string file_;
 };
 

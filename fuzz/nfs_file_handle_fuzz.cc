@@ -19,6 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (std::size_t i = 4; i < 12; ++i)
     node = node << 8 | data[i];
   handle.node = NodeNumber(node);
+  handle.tree_check = handle.export_id >> 8;
   NfsHandles::Bytes made = handles.encode(handle);
   fuzz_require(handles.decode(made) == handle);
   made[data[12] % made.size()] ^= static_cast<std::byte>(1U << (data[13] % 8));

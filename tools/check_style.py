@@ -14,7 +14,7 @@ import sys
 COLUMNS_MAX = 100
 LINES_MAX = {".cc": 600, ".h": 400, ".py": 400}
 FUNCTION_LINES_MAX = 70
-FOLDERS = ("src", "tests", "bench", "fuzz", "tools")
+FOLDERS = ("src", "tests", "bench", "fuzz", "tools", "python")
 
 # Names that say nothing, so that everything ends up in them.
 VAGUE_NAME = re.compile(r"(^|_)(utils?|common|helpers?|managers?|impl)(_|$)")

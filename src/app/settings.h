@@ -41,6 +41,10 @@ struct Settings {
   std::vector<NfsExport> exports;
   Duration nfs_lease{};
   std::string nfs_key_file;  // Empty: one of this machine's own.
+  // Empty: no TLS, and nobody is asked for certificates.
+  std::string nfs_tls_certificate;
+  std::string nfs_tls_key;
+  std::string nfs_tls_client_ca;
 };
 
 // One setting, declared once: the loader, the command line, the help, the completion, `config show`

@@ -155,6 +155,18 @@ Status set_nfs_key_file(Settings& settings, const std::string& text) {
   return set_key_file(settings.nfs_key_file, text);
 }
 
+Status set_nfs_tls_certificate(Settings& settings, const std::string& text) {
+  return set_key_file(settings.nfs_tls_certificate, text);
+}
+
+Status set_nfs_tls_key(Settings& settings, const std::string& text) {
+  return set_key_file(settings.nfs_tls_key, text);
+}
+
+Status set_nfs_tls_client_ca(Settings& settings, const std::string& text) {
+  return set_key_file(settings.nfs_tls_client_ca, text);
+}
+
 const auto kSettings = std::to_array<SettingSpec>({
     {"store",
      "MILLRACE_STORE",
@@ -312,6 +324,30 @@ const auto kSettings = std::to_array<SettingSpec>({
      "one of this machine's own",
      {},
      set_nfs_key_file},
+    {"nfs_tls_certificate",
+     "MILLRACE_NFS_TLS_CERTIFICATE",
+     "--nfs-tls-certificate",
+     "FILE",
+     "none",
+     "Certificate (PEM) for NFS clients that mount with xprtsec=tls; none is no TLS",
+     {},
+     set_nfs_tls_certificate},
+    {"nfs_tls_key",
+     "MILLRACE_NFS_TLS_KEY",
+     "--nfs-tls-key",
+     "FILE",
+     "none",
+     "Key (PEM, without a passphrase) of nfs_tls_certificate",
+     {},
+     set_nfs_tls_key},
+    {"nfs_tls_client_ca",
+     "MILLRACE_NFS_TLS_CLIENT_CA",
+     "--nfs-tls-client-ca",
+     "FILE",
+     "none",
+     "Certificates (PEM) of those who sign for NFS clients that mount with xprtsec=mtls",
+     {},
+     set_nfs_tls_client_ca},
 });
 
 }  // namespace

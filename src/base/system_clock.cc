@@ -1,7 +1,7 @@
 #include <pthread.h>
 
+#include <atomic>
 #include <memory>
-#include <mutex>
 #include <thread>
 
 #include "base/cancellation.h"
@@ -20,9 +20,14 @@ class SystemClock final : public Clock {
   bool sleep_until(TimePoint when, const Cancellation* cancel) override;
   std::unique_ptr<Timer> schedule(TimePoint when, Executor& executor, Task task) override;
 
+  // In a child that was forked: the thread is the parent's, and the queue may be locked for ever.
+  void forget_timers() { timers_.store(nullptr); }
+
  private:
-  const std::shared_ptr<TimerQueue> timers_ = std::make_shared<TimerQueue>();
-  std::once_flag thread_started_;
+  // Those of this process, with their thread, which are never destroyed.
+  TimerQueue& timers();
+
+  std::atomic<TimerQueue*> timers_ = nullptr;
 };
 
 bool SystemClock::sleep_until(TimePoint when, const Cancellation* cancel) {
@@ -53,23 +58,34 @@ bool SystemClock::sleep_until(TimePoint when, const Cancellation* cancel) {
 }
 
 std::unique_ptr<Clock::Timer> SystemClock::schedule(TimePoint when, Executor& executor, Task task) {
-  std::call_once(thread_started_, [this] {
-    // Detached: it lives as long as the process, as this clock does.
-    std::thread([timers = timers_] {
-      pthread_setname_np(pthread_self(), "timer");
-      while (true)
-        timers->wait_and_fire();
-    }).detach();
-  });
-  return timers_->arm(when, executor, std::move(task));
+  return timers().arm(when, executor, std::move(task));
+}
+
+TimerQueue& SystemClock::timers() {
+  if (TimerQueue* const known = timers_.load()) return *known;
+  auto fresh = std::make_shared<TimerQueue>();
+  TimerQueue* known = nullptr;
+  if (!timers_.compare_exchange_strong(known, fresh.get())) return *known;
+  // Detached: it lives as long as the process, as this clock does, and keeps the queue.
+  std::thread([fresh] {
+    pthread_setname_np(pthread_self(), "timer");
+    while (true)
+      fresh->wait_and_fire();
+  }).detach();
+  return *fresh;
+}
+
+SystemClock& the_system_clock() {
+  // Never destroyed: its thread, and timers in statics, use it until the process ends.
+  static auto* const clock = [] {
+    ::pthread_atfork(nullptr, nullptr, [] { the_system_clock().forget_timers(); });
+    return new SystemClock;
+  }();
+  return *clock;
 }
 
 }  // namespace
 
-Clock& system_clock() {
-  // Never destroyed: its thread, and timers in statics, use it until the process ends.
-  static auto* const clock = new SystemClock;
-  return *clock;
-}
+Clock& system_clock() { return the_system_clock(); }
 
 }  // namespace millrace

@@ -1,6 +1,7 @@
 #include <array>
 #include <string_view>
 
+#include "cli/bench_loader_command.h"
 #include "cli/command.h"
 
 namespace millrace::cli {
@@ -20,6 +21,7 @@ constexpr std::string_view kAliasHelp = "Names that point to versions: set, ls, 
 constexpr std::string_view kRegistryHelp = "The registry as YAML: import, export";
 constexpr std::string_view kConfigHelp = "Settings: show";
 constexpr std::string_view kCacheHelp = "The cache of this machine: ls, stat, drop, verify";
+constexpr std::string_view kBenchHelp = "Measurements of this machine: loader";
 constexpr std::string_view kExportHelp = "What NFS clients may mount: add, ls, rm";
 
 // Every command, in the order of the help.
@@ -75,6 +77,7 @@ constexpr std::array kRows = {
     Row{"export", kExportHelp, "This machine", register_export_rm},
     Row{"", "", "This machine", register_usage},
     Row{"", "", "Data", register_simulate},
+    Row{"bench", kBenchHelp, "Data", register_bench_loader},
     Row{"registry", kRegistryHelp, "Data", register_registry_import},
     Row{"registry", kRegistryHelp, "Data", register_registry_export},
 };

@@ -13,11 +13,11 @@
 
 #include "app/environment.h"
 #include "cli/control_client.h"
-#include "cli/spawn.h"
 #include "platform/file.h"
 #include "platform/path.h"
 #include "platform/posix_disk.h"
 #include "platform/process.h"
+#include "platform/spawn.h"
 
 namespace millrace::cli {
 namespace {

@@ -79,7 +79,9 @@ void register_export_add(CommandLine& line, CLI::App& exports) {
   command->add_option("--anon", flags->anonymous, "Who nobody is (65534:65534)")
       ->type_name("UID:GID");
   command
-      ->add_option("--sec", flags->flavours, "Credentials that are taken: sys (the default), none")
+      ->add_option("--sec", flags->flavours,
+                   "Credentials that are taken: sys (the default), none; tls or mtls takes them "
+                   "over TLS only")
       ->type_name("FLAVOUR")
       ->delimiter(',');
   line.runs(command, [flags](Session& session) { return add_export(session, *flags); });

@@ -20,6 +20,12 @@ std::string squash_cell(const Json& exported) {
                      count_cell(exported, "anonymous_uid"), count_cell(exported, "anonymous_gid"));
 }
 
+// As --sec takes it.
+std::string flavours_cell(const Json& exported) {
+  const std::string transport = exported.value("transport", "tcp");
+  return list_cell(exported, "flavours", "-") + (transport == "tcp" ? "" : "," + transport);
+}
+
 Result<int> list_exports(Session& session) {
   MR_ASSIGN_OR_RETURN(const Json answer, ControlClient(session).get("/v1/exports"));
   std::vector<std::vector<std::string>> rows = {
@@ -31,7 +37,7 @@ Result<int> list_exports(Session& session) {
     }
     rows.push_back({text_cell(exported, "path"), text_cell(exported, "source"),
                     list_cell(exported, "clients", "all"), squash_cell(exported),
-                    list_cell(exported, "flavours", "-"),
+                    flavours_cell(exported),
                     exported.value("setting", false) ? "settings" : "added"});
   }
   if (rows.size() > 1) MR_RETURN_IF_ERROR(print_table(session.output(), rows));

@@ -14,7 +14,7 @@
 #include <fmt/format.h>
 
 #include "cli/exit_code.h"
-#include "cli/spawn.h"
+#include "platform/spawn.h"
 
 namespace millrace::cli {
 namespace {

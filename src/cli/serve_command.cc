@@ -15,6 +15,7 @@
 #include "cli/session.h"
 #include "daemon/daemon.h"
 #include "daemon/fuse_front_end.h"
+#include "daemon/loader_front_end.h"
 #include "daemon/nfs_front_end.h"
 #include "platform/file.h"
 #include "platform/sector_cipher.h"
@@ -116,6 +117,7 @@ Result<int> serve(Session& session, const ServeOptions& options) {
   if (session.store_is_embedded()) daemon_options.missing_store = MissingRoot::kCreate;
   daemon_options.front_ends.push_back(std::make_unique<FuseFrontEnd>(this_command()));
   daemon_options.front_ends.push_back(std::make_unique<NfsFrontEnd>());
+  daemon_options.front_ends.push_back(std::make_unique<LoaderFrontEnd>());
   daemon_options.on_stop_request = [] { ::kill(::getpid(), SIGTERM); };
   MR_ASSIGN_OR_RETURN(const std::unique_ptr<Daemon> daemon,
                       Daemon::start(*application, std::move(daemon_options)));

@@ -44,8 +44,12 @@ Result<std::vector<NfsExport>> decode_exports(std::string_view text, const std::
 }  // namespace
 
 Result<std::unique_ptr<ExportList>> ExportList::open(Disk& disk, std::string file,
-                                                     std::vector<NfsExport> settings) {
-  std::unique_ptr<ExportList> list(new ExportList(disk, std::move(file), std::move(settings)));
+                                                     std::vector<NfsExport> settings,
+                                                     RpcTransport offered) {
+  for (const NfsExport& exported : settings)
+    MR_RETURN_IF_ERROR(check_nfs_transport(exported, offered));
+  std::unique_ptr<ExportList> list(
+      new ExportList(disk, std::move(file), std::move(settings), offered));
   MR_RETURN_IF_ERROR(list->load());
   return list;
 }
@@ -56,7 +60,9 @@ Status ExportList::load() {
   MR_ASSIGN_OR_RETURN(std::vector<NfsExport> kept, decode_exports(*text, file_));
   for (NfsExport& added : kept) {
     const std::string path = added.path;
-    if (const Status status = exports_.add(std::move(added)); !status.ok()) {
+    Status status = check_nfs_transport(added, offered_);
+    if (status.ok()) status = exports_.add(std::move(added));
+    if (!status.ok()) {
       log_warn("an export is left out", {{"path", path}, {"reason", status.message()}});
     }
   }
@@ -64,6 +70,7 @@ Status ExportList::load() {
 }
 
 Status ExportList::add(NfsExport added) {
+  MR_RETURN_IF_ERROR(check_nfs_transport(added, offered_));
   const MutexLock lock(mutex_);
   const std::string path = added.path;
   MR_RETURN_IF_ERROR(exports_.add(std::move(added)));

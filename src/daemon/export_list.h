@@ -18,12 +18,15 @@ namespace millrace {
 // All methods are safe from any thread; add and remove block.
 class ExportList {
  public:
-  // What was added before and does not go with the settings now is logged, and left out. Fails as
-  // the disk does; kCorruption, or kUnsupported for a later format. The disk outlives it.
+  // `offered` is the safest transport that clients can have. What was added before and does not go
+  // with the settings now is logged, and left out. kInvalidArgument for an export of the settings
+  // that nobody could use; fails as the disk does; kCorruption, or kUnsupported for a later format.
+  // The disk outlives it.
   static Result<std::unique_ptr<ExportList>> open(Disk& disk, std::string file,
-                                                  std::vector<NfsExport> settings);
+                                                  std::vector<NfsExport> settings,
+                                                  RpcTransport offered = RpcTransport::kPlain);
 
-  // Durable on success. As NfsExports says.
+  // Durable on success. As NfsExports says, and kInvalidArgument for one that nobody could use.
   Status add(NfsExport added) MR_EXCLUDES(mutex_);
   // Durable on success. kNotFound when there is none, kConflict for one of the settings.
   Status remove(std::string_view path) MR_EXCLUDES(mutex_);
@@ -32,14 +35,19 @@ class ExportList {
   NfsExports& exports() { return exports_; }
 
  private:
-  ExportList(Disk& disk, std::string file, std::vector<NfsExport> settings)
-      : disk_(disk), file_(std::move(file)), settings_(std::move(settings)), exports_(settings_) {}
+  ExportList(Disk& disk, std::string file, std::vector<NfsExport> settings, RpcTransport offered)
+      : disk_(disk),
+        file_(std::move(file)),
+        settings_(std::move(settings)),
+        offered_(offered),
+        exports_(settings_) {}
   Status load();
   Status save() MR_REQUIRES(mutex_);
 
   Disk& disk_;
   const std::string file_;
   const std::vector<NfsExport> settings_;
+  const RpcTransport offered_;
   NfsExports exports_;
   Mutex mutex_;  // One change at a time, with its file.
 };

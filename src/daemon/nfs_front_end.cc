@@ -44,6 +44,26 @@ std::string printable_owner(std::string_view owner) {
   return text;
 }
 
+// Nothing when there is no TLS.
+Result<std::optional<TlsServerFiles>> tls_files(const Settings& settings) {
+  TlsServerFiles files{.certificate = settings.nfs_tls_certificate,
+                       .key = settings.nfs_tls_key,
+                       .client_authority = settings.nfs_tls_client_ca};
+  if (files.certificate.empty() != files.key.empty()) {
+    return failure(StatusCode::kInvalidArgument,
+                   "nfs_tls_certificate and nfs_tls_key go together: one of them is not set");
+  }
+  if (!files.certificate.empty()) return files;
+  if (files.client_authority.empty()) return std::nullopt;
+  return failure(StatusCode::kInvalidArgument,
+                 "nfs_tls_client_ca needs nfs_tls_certificate and nfs_tls_key too");
+}
+
+RpcTransport best_transport(const std::optional<TlsServerFiles>& tls) {
+  if (!tls) return RpcTransport::kPlain;
+  return tls->client_authority.empty() ? RpcTransport::kTls : RpcTransport::kMutualTls;
+}
+
 Json client_document(const NfsClientInfo& client) {
   using std::chrono::seconds;
   return {{"client", printable_owner(client.owner)},
@@ -73,14 +93,16 @@ Status NfsFrontEnd::start(Gateway& gateway) {
   const Settings& settings = gateway.settings();
   const std::string directory = join_path(gateway.directory(), "nfs");
   MR_RETURN_IF_ERROR(gateway.disk().make_directories(directory));
+  MR_ASSIGN_OR_RETURN(std::optional<TlsServerFiles> tls, tls_files(settings));
   MR_ASSIGN_OR_RETURN(exports_, ExportList::open(gateway.disk(), join_path(directory, "exports"),
-                                                 settings.exports));
+                                                 settings.exports, best_transport(tls)));
   if (!settings.nfs) return {};
   NfsServerOptions options;
   options.address = settings.nfs->address;
   options.port = settings.nfs->port;
   options.state_directory = directory;
   options.handle_key_file = settings.nfs_key_file;
+  options.tls = std::move(tls);
   options.state.lease = settings.nfs_lease;
   options.request_timeout = settings.timeout;
   MR_ASSIGN_OR_RETURN(server_, NfsServer::start({.files = gateway.files(),
@@ -124,6 +146,7 @@ Json NfsFrontEnd::document(const NfsExport& exported) const {
           {"anonymous_uid", exported.anonymous_uid},
           {"anonymous_gid", exported.anonymous_gid},
           {"flavours", std::move(flavours)},
+          {"transport", rpc_transport_name(exported.transport)},
           {"read_only", exported.read_only},
           {"setting", exports_->is_setting(exported.path)}};
 }
@@ -159,7 +182,10 @@ Result<Json> NfsFrontEnd::add(const ControlRequest& request) {
 }
 
 Result<Json> NfsFrontEnd::remove(const ControlRequest& request) {
-  MR_RETURN_IF_ERROR(exports_->remove(request.parameter("path")));
+  const auto before = exports_->exports().table();
+  const std::string path = request.parameter("path");
+  MR_RETURN_IF_ERROR(exports_->remove(path));
+  if (server_) server_->recall_export(*before->find(path));
   return Json(nullptr);
 }
 

@@ -45,21 +45,19 @@ bool StoreWatch::ask() {
   const Status status = page ? Status() : page.error();
   if (stop_->requested()) return false;
   const bool answers = is_answer(status);
-  State before;
-  {
-    MutexLock lock(mutex_);
-    before = state_;
-    if (!state_.asked || state_.answers != answers) state_.since = clock_.wall_now();
-    state_.asked = true;
-    state_.answers = answers;
-    state_.error = status.message();
-  }
+  // Only this thread writes it; whoever sees the new state finds it in the log.
+  const State before = state();
   if (!answers && (before.answers || !before.asked)) {
     log_warn("the store does not answer; what is cached is served, and it is asked again",
              {{"store", store_.describe()}, {"error", status.to_string()}});
   } else if (answers && before.asked && !before.answers) {
     log_info("the store answers again", {{"store", store_.describe()}});
   }
+  MutexLock lock(mutex_);
+  if (!state_.asked || state_.answers != answers) state_.since = clock_.wall_now();
+  state_.asked = true;
+  state_.answers = answers;
+  state_.error = status.message();
   return answers;
 }
 

@@ -52,7 +52,8 @@ void ReservationFates::pretend_aborted(const VersionEntry& reservation) {
 
 ReservationFate ReservationFates::fate_of_committed(const VersionEntry& entry) {
   if (entry.state() == VersionState::kPurged) return ReservationFate::kPurged;
-  return entry.facts && entry.facts->repacked ? ReservationFate::kRepacked : ReservationFate::kKept;
+  if (entry.facts && entry.facts->repacked) return ReservationFate::kRepacked;
+  return entry.facts && entry.facts->resumed ? ReservationFate::kResumed : ReservationFate::kKept;
 }
 
 Result<ReservationFate> ReservationFates::of(const RequestContext& context, const VersionRef& ref,

@@ -29,6 +29,9 @@ enum class ReservationFate : std::uint8_t {
   // It became such a version, or a layout of it, but the version was repacked since: some of what
   // was stored may be garbage.
   kRepacked,
+  // It became such a version, by a publish that was begun again: what its earlier lives stored may
+  // be garbage.
+  kResumed,
   // It became a version that has been purged. Other versions may still use its objects.
   kPurged,
 };

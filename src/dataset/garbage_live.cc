@@ -111,7 +111,8 @@ Status GarbageCollector::add_alive(const RequestContext& context, const std::str
 
 bool GarbageCollector::may_delete(ReservationFate fate) const {
   if (fate == ReservationFate::kAborted) return true;
-  const bool ended = fate == ReservationFate::kPurged || fate == ReservationFate::kRepacked;
+  const bool ended = fate == ReservationFate::kPurged || fate == ReservationFate::kRepacked ||
+                     fate == ReservationFate::kResumed;
   return ended && report_.open.empty();
 }
 

@@ -64,6 +64,14 @@ std::uint64_t LogRecordFields::number(const char* name) {
   return 0;
 }
 
+bool LogRecordFields::flag(const char* name) {
+  const Json* value = find(name);
+  if (value == nullptr) return false;
+  if (value->is_boolean()) return value->get<bool>();
+  refuse(name, "is neither true nor false");
+  return false;
+}
+
 WallTime LogRecordFields::time(const char* name) {
   const std::string value = text(name);
   if (!status_.ok()) return {};

@@ -27,6 +27,7 @@ class LogRecordFields {
   bool has(const char* name) const;
   std::string text(const char* name);
   std::uint64_t number(const char* name);
+  bool flag(const char* name);
   WallTime time(const char* name);
   Sha256Digest digest(const char* name);
   // A duration in whole seconds, at most 95 years.

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "base/at_hand.h"
 #include "base/checksum.h"
 #include "platform/file_error.h"
 
@@ -89,11 +90,15 @@ Result<ByteView> ManifestPages::page(std::uint64_t number) const {
   if (number >= header_.pages) {
     return failure(StatusCode::kInternal, fmt::format("'{}' has no page {}", path(), number));
   }
-  if (!is_sound(number)) MR_RETURN_IF_ERROR(load(number, number));
+  if (!is_sound(number)) {
+    MR_RETURN_IF_ERROR(AtHandOnly::may_wait());
+    MR_RETURN_IF_ERROR(load(number, number));
+  }
   return ByteView(base_ + number * kManifestPageBytes, kManifestPageBytes);
 }
 
 Status ManifestPages::make_sound(std::uint64_t begin, std::uint64_t length) const {
+  MR_RETURN_IF_ERROR(AtHandOnly::may_wait());
   return load(begin / kManifestPageBytes, (begin + length - 1) / kManifestPageBytes);
 }
 

@@ -157,6 +157,7 @@ class Publication final : public PackPlanSink {
   std::optional<Reservation> reservation_;
   // What an earlier life of this publish has committed, before it was killed.
   std::optional<VersionEntry> own_commit_;
+  bool resumed_ = false;
   std::optional<PublishUploads> uploads_;
   bool missed_objects_ = false;
   bool held_ = false;
@@ -212,6 +213,7 @@ Status Publication::reserve() {
   }
   const bool goes_on =
       state && state->state() == VersionState::kReserved && !nonce.empty() && state->nonce == nonce;
+  resumed_ = goes_on;
   if (!goes_on) MR_RETURN_IF_ERROR(journal_->restart(environment_.random.token()));
   options_.reached(PublishPoint::kNonceNoted);
   MR_ASSIGN_OR_RETURN(reservation_, environment_.registry.reserve(
@@ -363,7 +365,8 @@ VersionFacts Publication::facts(const ManifestSummary& summary, VersionLayout la
                             .sample_count = sample_count,
                             .created = options_.created.value_or(environment_.clock.wall_now()),
                             .annotation = options_.annotation,
-                            .source = source_.describe()},
+                            .source = source_.describe(),
+                            .resumed = resumed_},
                            summary, std::move(layout));
 }
 

@@ -109,6 +109,9 @@ struct VersionFacts {
   // The nonce of the reservation that it was committed under: its objects' keys carry it. Filled by
   // commit().
   std::string reservation = {};
+  // The publish was begun again at least once: what an earlier life of it stored last, and did not
+  // note, lies below the reservation and is nobody's.
+  bool resumed = false;
   // When, and by whom, it became visible. Filled by commit().
   WallTime published{};
   WriterIdentity publisher = {};

@@ -61,6 +61,7 @@ Json version_facts_payload(const VersionFacts& facts) {
                     {"host", facts.publisher.host},
                     {"pid", facts.publisher.pid}}}};
   if (facts.sample_count) payload["sample_count"] = *facts.sample_count;
+  if (facts.resumed) payload["resumed"] = true;
   if (facts.repacking) payload["repacking"] = version_repack_payload(*facts.repacking);
   if (facts.repacked) payload["repacked"] = version_repack_payload(*facts.repacked);
   return payload;
@@ -90,6 +91,7 @@ VersionFacts read_version_facts(LogRecordFields fields) {
   facts.publisher = {.user = publisher.text("user"),
                      .host = publisher.text("host"),
                      .pid = publisher.number("pid")};
+  if (fields.has("resumed")) facts.resumed = fields.flag("resumed");
   if (fields.has("repacking")) facts.repacking = read_version_repack(fields.object("repacking"));
   if (fields.has("repacked")) facts.repacked = read_version_repack(fields.object("repacked"));
   return facts;

@@ -1,5 +1,7 @@
 #include "loader/loader_state.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/hex.h"
@@ -17,6 +19,13 @@ Status same(std::string_view field, const Value& saved, const Value& now) {
 }
 
 }  // namespace
+
+void LostSamples::add(const LostSample& lost) {
+  ++count;
+  if (named.size() < kNamedMax && std::ranges::find(named, lost) == named.end()) {
+    named.push_back(lost);
+  }
+}
 
 Status check_loader_state(const LoaderState& saved, const LoaderState& now) {
   MR_RETURN_IF_ERROR(same("order", order_mode_name(saved.mode), order_mode_name(now.mode)));

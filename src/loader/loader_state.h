@@ -20,6 +20,25 @@ struct StateSource {
   bool operator==(const StateSource&) const = default;
 };
 
+// A sample that could not be had, and was skipped or replaced.
+struct LostSample {
+  std::uint64_t source = 0;
+  std::uint64_t sample = 0;
+  bool operator==(const LostSample&) const = default;
+};
+
+// Those of a job: each is named once, the first kNamedMax of them; losses are counted in all
+// epochs.
+struct LostSamples {
+  static constexpr std::size_t kNamedMax = 64;
+
+  void add(const LostSample& lost);
+
+  std::uint64_t count = 0;
+  std::vector<LostSample> named = {};
+  bool operator==(const LostSamples&) const = default;
+};
+
 // Where a job is: one for all its ranks, a few hundred bytes. What is not in it may be changed at a
 // resume: world size, ranks per node, replication, workers, batch size, and what becomes of the
 // last steps.
@@ -33,10 +52,11 @@ struct LoaderState {
   std::uint64_t epoch = 0;
   // All positions below are delivered, by all ranks.
   std::uint64_t position = 0;
-  // The phase that the job is in, and the one that follows when its shares are about to change.
+  // How its datasets are mixed from the beginning of the epoch on, and each later change.
   std::vector<MixPhase> phases = {};
   // Of what was delivered, by this rank or by all: the number of samples in it tells.
   DeliveryDigest delivered = {};
+  LostSamples lost = {};
 
   bool operator==(const LoaderState&) const = default;
 };

@@ -21,7 +21,7 @@ using StateJson = nlohmann::ordered_json;
 
 constexpr std::string_view kStateHeader = "millrace-loader-state 1\n";
 constexpr std::size_t kStateSourcesMax = 1024;
-constexpr std::size_t kStatePhasesMax = 2;
+constexpr std::size_t kStatePhasesMax = 64;
 
 constexpr std::array<std::pair<std::string_view, unsigned>, 4> kStateAlgorithms = {{
     {"permutation", KeyedPermutation::kAlgorithm},
@@ -49,6 +49,13 @@ StateJson phase_json(const MixPhase& phase) {
           {"position", phase.position},
           {"taken", phase.taken},
           {std::string(kind), std::move(amounts)}};
+}
+
+StateJson lost_json(const LostSamples& lost) {
+  StateJson named = StateJson::array();
+  for (const LostSample& each : lost.named)
+    named.push_back({each.source, each.sample});
+  return {{"count", lost.count}, {"samples", std::move(named)}};
 }
 
 // Takes fields out of a document, and keeps the first complaint.
@@ -140,6 +147,24 @@ Result<MixPhase> decode_phase(const StateJson& json, std::size_t number, std::si
   return phase;
 }
 
+Result<LostSamples> decode_lost(const StateJson& json) {
+  StateFields fields(json, "lost.");
+  LostSamples lost{.count = fields.number("count")};
+  if (const StateJson* named = fields.list("samples", 0, LostSamples::kNamedMax)) {
+    for (const StateJson& each : *named) {
+      if (each.is_array() && each.size() == 2 && each[0].is_number_unsigned() &&
+          each[1].is_number_unsigned()) {
+        lost.named.push_back(
+            {.source = each[0].get<std::uint64_t>(), .sample = each[1].get<std::uint64_t>()});
+      } else {
+        fields.bad("samples", "a list of pairs");
+      }
+    }
+  }
+  if (!fields.status().ok()) return failure(fields.status());
+  return lost;
+}
+
 Status check_algorithms(const StateJson& json) {
   StateFields fields(json, "");
   const StateJson* algorithms = fields.find("algorithms");
@@ -191,17 +216,18 @@ std::string encode_loader_state(const LoaderState& state) {
   StateJson phases = StateJson::array();
   for (const MixPhase& phase : state.phases)
     phases.push_back(phase_json(phase));
-  const StateJson json = {{"algorithms", std::move(algorithms)},
-                          {"order", order_mode_name(state.mode)},
-                          {"seed", state.seed},
-                          {"window_rows", state.window_rows},
-                          {"block_bytes", state.block_bytes},
-                          {"epoch_samples", state.epoch_samples},
-                          {"sources", std::move(sources)},
-                          {"epoch", state.epoch},
-                          {"position", state.position},
-                          {"phases", std::move(phases)},
-                          {"delivered", state.delivered.text()}};
+  StateJson json = {{"algorithms", std::move(algorithms)},
+                    {"order", order_mode_name(state.mode)},
+                    {"seed", state.seed},
+                    {"window_rows", state.window_rows},
+                    {"block_bytes", state.block_bytes},
+                    {"epoch_samples", state.epoch_samples},
+                    {"sources", std::move(sources)},
+                    {"epoch", state.epoch},
+                    {"position", state.position},
+                    {"phases", std::move(phases)},
+                    {"delivered", state.delivered.text()}};
+  if (state.lost.count > 0) json["lost"] = lost_json(state.lost);
   return std::string(kStateHeader) +
          checked_line(json.dump(-1, ' ', true, StateJson::error_handler_t::replace));
 }
@@ -241,6 +267,9 @@ Result<LoaderState> decode_loader_state(std::string_view text) {
     state.delivered = *delivered;
   } else {
     fields.bad("delivered", "a digest");
+  }
+  if (const StateJson* lost = fields.find("lost")) {
+    MR_ASSIGN_OR_RETURN(state.lost, decode_lost(*lost));
   }
   if (state.window_rows < kWindowRowsMin || state.window_rows > kWindowRowsMax) {
     fields.bad("window_rows", "a number of rows that a window can have");

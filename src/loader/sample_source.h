@@ -1,14 +1,18 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/buffer.h"
 #include "base/bytes.h"
+#include "base/completion.h"
+#include "base/fetch_account.h"
 #include "base/request_context.h"
 #include "base/status.h"
+#include "cache/planned_reads.h"
 #include "dataset/manifest_format.h"
 #include "loader/block_layout.h"
 
@@ -24,6 +28,18 @@ class SampleFiles {
   virtual const Manifest& manifest() const = 0;
   // Exactly these bytes of a file, which has them. Fails as who reads them does.
   virtual Result<Slice> read(const RequestContext& context, EntryIndex file, ByteRange range) = 0;
+  // The same, answered by the context's deadline; may block where nothing better is known.
+  virtual void start_read(const RequestContext& context, EntryIndex file, ByteRange range,
+                          Completion<Slice> done) {
+    done.complete(read(context, file, range));
+  }
+  // Appends what reading the range will ask a cache for; nothing where there is none.
+  virtual Status plan_read(EntryIndex /*file*/, ByteRange /*range*/,
+                           std::vector<PlannedRead>& /*reads*/) {
+    return {};
+  }
+  // Who pays for what is fetched ahead for a caller; null when nobody counts.
+  virtual std::shared_ptr<FetchAccount> account(const Caller& /*caller*/) { return nullptr; }
 };
 
 // A range of a file that a sample is made of.

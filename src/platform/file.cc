@@ -88,7 +88,7 @@ Result<bool> File::read_now(std::uint64_t offset, MutableByteView into) const {
 
 bool is_in_memory(int descriptor, ByteRange range) {
   // What is evicted goes in large pieces: a look in each of these finds it.
-  constexpr std::uint64_t kStep = 256 * kKiB;
+  constexpr std::uint64_t kStep = 512 * kKiB;
   if (range.empty() || range.end() > static_cast<std::uint64_t>(INT64_MAX)) return false;
   const auto has = [descriptor](std::uint64_t offset) {
     std::byte byte;

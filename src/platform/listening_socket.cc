@@ -55,7 +55,7 @@ Status make_private_directories(const std::string& path) {
 }
 
 // Takes away a socket that nobody listens on. The lock is held, so nobody begins to just now.
-Status remove_stale(const std::string& path) {
+Status remove_stale(const std::string& path, int type) {
   struct stat facts{};
   if (::lstat(path.c_str(), &facts) != 0) {
     return errno == ENOENT ? Status() : file_error(errno, "stat", path);
@@ -64,7 +64,7 @@ Status remove_stale(const std::string& path) {
     return {StatusCode::kInvalidArgument,
             fmt::format("'{}' is there and is no socket; name another path", path)};
   }
-  if (connect_unix_socket(path)) {
+  if (connect_unix_socket(path, type)) {
     return {StatusCode::kConflict, fmt::format("another process listens at '{}'", path)};
   }
   return ::unlink(path.c_str()) == 0 || errno == ENOENT ? Status()
@@ -73,13 +73,13 @@ Status remove_stale(const std::string& path) {
 
 }  // namespace
 
-Result<ListeningSocket> ListeningSocket::unix_socket(const std::string& path) {
+Result<ListeningSocket> ListeningSocket::unix_socket(const std::string& path, int type) {
   if (const auto address = unix_address(path); !address) return failure(address.error());
   MR_RETURN_IF_ERROR(make_private_directories(std::string(parent_path(path))));
   MR_ASSIGN_OR_RETURN(std::unique_ptr<DiskLock> lock,
                       socket_disk().lock(path + ".lock", describe_this_process("millrace")));
-  MR_RETURN_IF_ERROR(remove_stale(path));
-  MR_ASSIGN_OR_RETURN(File socket, bind_unix_socket(path, SOCK_STREAM));
+  MR_RETURN_IF_ERROR(remove_stale(path, type));
+  MR_ASSIGN_OR_RETURN(File socket, bind_unix_socket(path, type));
   return ListeningSocket(std::move(socket), std::move(lock));
 }
 

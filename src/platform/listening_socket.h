@@ -27,7 +27,7 @@ class ListeningSocket {
   // the owner alone. What a killed process has left at the path is replaced; kConflict names the
   // process when one listens there; kInvalidArgument when the path is too long, or something else
   // lies there. A lock file beside it, "<path>.lock", stays.
-  static Result<ListeningSocket> unix_socket(const std::string& path);
+  static Result<ListeningSocket> unix_socket(const std::string& path, int type = SOCK_STREAM);
 
   ListeningSocket(ListeningSocket&&) noexcept = default;
   ListeningSocket& operator=(ListeningSocket&&) = delete;

@@ -174,6 +174,27 @@ Result<std::shared_ptr<VersionTree>> DatasetsTree::version(const RequestContext&
   return versions_.of(context, entry);
 }
 
+Status DatasetsTree::find_version(const RequestContext& context, TreeNumber number,
+                                  std::uint32_t check) {
+  const auto fits = [&](const std::string& nonce) {
+    if (tree_check_of(nonce) != check) return false;
+    for (std::uint32_t attempt = 0; attempt < kTreeNumberAttempts; ++attempt) {
+      if (derived_tree_number(nonce, attempt) == number) return true;
+    }
+    return false;
+  };
+  MR_ASSIGN_OR_RETURN(const std::vector<DatasetName> all, datasets(context));
+  for (const DatasetName& dataset : all) {
+    MR_ASSIGN_OR_RETURN(const Names names, this->names(context, dataset));
+    for (const VersionEntry& version : names.versions) {
+      if (!fits(version.facts->reservation)) continue;
+      MR_ASSIGN_OR_RETURN(const std::shared_ptr<VersionTree> tree, versions_.of(context, version));
+      if (tree_of(tree->root()) == number) return {};
+    }
+  }
+  return {StatusCode::kNotFound, "no version of the registry has this node"};
+}
+
 // ---- The tree
 
 Result<NodeAttributes> DatasetsTree::attributes(const RequestContext& context, NodeNumber number) {

@@ -40,6 +40,10 @@ class DatasetsTree final : public Tree {
   // Something was changed in the registry: it is asked again at the next occasion.
   void ask_again();
 
+  // Looks through the registry for a version to which another gateway may have given this number.
+  // kNotFound when there is none, or when the number is another's here.
+  Status find_version(const RequestContext& context, TreeNumber number, std::uint32_t check);
+
   // Where a version hangs, for whoever exports it alone. An alias is followed.
   Result<std::shared_ptr<VersionTree>> version(const RequestContext& context,
                                                const VersionRef& ref);

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/at_hand.h"
 #include "vfs/file_system_root.h"
 #include "vfs/node_number.h"
 
@@ -23,7 +24,10 @@ FileSystem::FileSystem(DatasetsTree& datasets, VersionTrees& versions, Tree* buc
       root_(std::make_shared<Root>(datasets_, buckets_, system_clock().wall_now())) {}
 
 Result<std::shared_ptr<Tree>> FileSystem::tree(const RequestContext& context, NodeNumber node) {
-  switch (place_of(node)) {
+  const NodePlace place = place_of(node);
+  // Only versions know what of them is at hand; the others may ask the store at any time.
+  if (place != NodePlace::kVersion) MR_RETURN_IF_ERROR(AtHandOnly::may_wait());
+  switch (place) {
     case NodePlace::kRoot:
       return root_;
     case NodePlace::kDatasets:
@@ -81,6 +85,15 @@ Result<std::vector<NodeFact>> FileSystem::facts(const RequestContext& context, N
 Result<TreeUsage> FileSystem::usage(const RequestContext& context, NodeNumber node) {
   MR_ASSIGN_OR_RETURN(const std::shared_ptr<Tree> tree, this->tree(context, node));
   return tree->usage(context, node);
+}
+
+std::optional<std::uint32_t> FileSystem::tree_check(NodeNumber node) const {
+  if (place_of(node) != NodePlace::kVersion) return 0;
+  return versions_.check_of(tree_of(node));
+}
+
+Status FileSystem::find_tree(const RequestContext& context, NodeNumber node, std::uint32_t check) {
+  return datasets_.find_version(context, tree_of(node), check);
 }
 
 Result<NodeAttributes> FileSystem::resolve(const RequestContext& context, std::string_view path) {

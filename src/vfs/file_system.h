@@ -35,6 +35,19 @@ class FileSystem final : public Tree {
   Result<std::vector<NodeFact>> facts(const RequestContext& context, NodeNumber node) override;
   Result<TreeUsage> usage(const RequestContext& context, NodeNumber node) override;
 
+  // What tells the version of a node from others of its number, for those who keep the node for
+  // longer than this machine: 0 outside of versions, nothing for versions that are not known here.
+  // Does not block.
+  std::optional<std::uint32_t> tree_check(NodeNumber node) const;
+  // Makes the version of a node known here that another gateway has told of. kNotFound when there
+  // is none of this check.
+  Status find_tree(const RequestContext& context, NodeNumber node, std::uint32_t check);
+
+  // VersionTrees::drop_if_purged().
+  Result<bool> drop_if_purged(const RequestContext& context, TreeNumber tree) {
+    return versions_.drop_if_purged(context, tree);
+  }
+
   // The node at a path from the root, following no symlinks: "/datasets/imagenet/v1".
   Result<NodeAttributes> resolve(const RequestContext& context, std::string_view path);
 

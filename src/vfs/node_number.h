@@ -11,7 +11,7 @@ namespace millrace {
 // How node numbers are made. They fit in 64 bits, since that is what FUSE and NFS have for them:
 //
 //   1, 2, 3                        the root, /datasets, /buckets
-//   tree << 32 | entry             an entry of a version; trees are numbered from 1 (TreeNumbers)
+//   tree << 32 | entry             an entry of a version; trees have numbers from 1 (TreeNumbers)
 //   1 << 63 | kind << 62 | hash    a node that only its path names
 //
 // Hashes are 62 bits of a SHA-256: among a million paths two collide with a chance of 1 in 10

@@ -2,6 +2,17 @@
 
 namespace millrace {
 
+void RecentFiles::forget(TreeNumber tree) {
+  for (Shard& shard : shards_) {
+    MutexLock lock(shard.mutex);
+    for (auto it = shard.used.begin(); it != shard.used.end();) {
+      const bool goes = place_of(it->first) == NodePlace::kVersion && tree_of(it->first) == tree;
+      if (goes) shard.places.erase(it->first.value());
+      it = goes ? shard.used.erase(it) : std::next(it);
+    }
+  }
+}
+
 std::shared_ptr<OpenFile> RecentFiles::known(NodeNumber node) {
   Shard& shard = shards_[node.value() % kShards];
   MutexLock lock(shard.mutex);

@@ -7,6 +7,7 @@
 
 #include "base/mutex.h"
 #include "base/request_context.h"
+#include "vfs/node_number.h"
 #include "vfs/tree.h"
 
 namespace millrace {
@@ -21,6 +22,8 @@ class RecentFiles {
 
   // Blocks when the file has to be opened.
   Result<std::shared_ptr<OpenFile>> file(const RequestContext& context, NodeNumber node);
+  // Forgets the files of a version.
+  void forget(TreeNumber tree);
   // Null when it is not known: never blocks.
   std::shared_ptr<OpenFile> known(NodeNumber node);
 

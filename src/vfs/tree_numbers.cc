@@ -7,9 +7,12 @@
 
 #include "base/bytes.h"
 #include "base/checked_line.h"
+#include "base/checksum.h"
 #include "base/decimal.h"
 #include "base/hex.h"
+#include "base/little_endian.h"
 #include "base/log.h"
+#include "platform/digest.h"
 
 namespace millrace {
 namespace {
@@ -80,6 +83,17 @@ bool same_place(const VersionLayout& a, const VersionLayout& b) {
 
 }  // namespace
 
+TreeNumber derived_tree_number(std::string_view nonce, std::uint32_t attempt) {
+  const Sha256Digest digest = sha256(as_bytes(fmt::format("{}#{}", nonce, attempt)));
+  const std::uint32_t number = load_little_endian<std::uint32_t>(digest.data()) & kTreeNumberMax;
+  return TreeNumber(number == 0 ? 1 : number);
+}
+
+std::uint32_t tree_check_of(std::string_view nonce) {
+  const std::uint32_t check = crc32c(as_bytes(nonce)) & 0xffffff;
+  return check == 0 ? 1 : check;
+}
+
 Result<std::unique_ptr<TreeNumbers>> TreeNumbers::open(Disk& disk, std::string path) {
   std::unique_ptr<TreeNumbers> numbers(new TreeNumbers(disk, std::move(path)));
   MR_RETURN_IF_ERROR(numbers->load());
@@ -145,12 +159,11 @@ Result<NumberedTree> TreeNumbers::number_of(const VersionRef& ref, const std::st
     const NumberedTree& before = trees_.at(known->second);
     if (same_place(before.layout, layout)) return before;
     tree.number = before.number;
-  } else if (!trees_.empty()) {
-    const std::uint32_t last = trees_.rbegin()->first;
-    if (last == kTreeNumberMax) {
-      return failure(StatusCode::kResourceExhausted, "all numbers of trees are given out");
-    }
-    tree.number = TreeNumber(last + 1);
+  } else {
+    std::uint32_t attempt = 0;
+    do {
+      tree.number = derived_tree_number(nonce, attempt++);
+    } while (trees_.contains(tree.number.value()));
   }
   MR_RETURN_IF_ERROR(append(tree));
   by_nonce_[nonce] = tree.number.value();
@@ -163,6 +176,13 @@ std::optional<NumberedTree> TreeNumbers::find(TreeNumber number) const {
   const auto found = trees_.find(number.value());
   if (found == trees_.end()) return std::nullopt;
   return found->second;
+}
+
+std::optional<std::uint32_t> TreeNumbers::check_of(TreeNumber number) const {
+  MutexLock lock(mutex_);
+  const auto found = trees_.find(number.value());
+  if (found == trees_.end()) return std::nullopt;
+  return tree_check_of(found->second.nonce);
 }
 
 std::vector<NumberedTree> TreeNumbers::all() const {

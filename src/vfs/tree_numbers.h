@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/mutex.h"
@@ -12,6 +14,16 @@
 #include "vfs/node_number.h"
 
 namespace millrace {
+
+// The number of a tree is 31 bits of a hash of its nonce, so that all gateways come to the same
+// one. Where that is taken by another version that a gateway met first, it tries on: the second,
+// third
+// ... hash. With 10,000 versions there is such a pair somewhere with a chance of 1 in 40.
+TreeNumber derived_tree_number(std::string_view nonce, std::uint32_t attempt);
+// How far another gateway may have tried.
+inline constexpr std::uint32_t kTreeNumberAttempts = 4;
+// 24 bits that tell such versions apart. Never 0.
+std::uint32_t tree_check_of(std::string_view nonce);
 
 // A version that this machine has served. Enough to open it again when the registry cannot be
 // asked.
@@ -23,7 +35,7 @@ struct NumberedTree {
   VersionLayout layout;
 };
 
-// Gives versions numbers that stay theirs on this machine, and remembers them in a file
+// Gives versions numbers that stay theirs for ever, and remembers them in a file
 // (docs/formats/trees.md): node numbers are made of them, and clients keep those over restarts.
 //
 // Invariants:
@@ -41,6 +53,8 @@ class TreeNumbers {
   Result<NumberedTree> number_of(const VersionRef& ref, const std::string& nonce,
                                  const VersionLayout& layout);
   std::optional<NumberedTree> find(TreeNumber number) const;
+  // tree_check_of() its nonce.
+  std::optional<std::uint32_t> check_of(TreeNumber number) const;
   // In the order of their numbers.
   std::vector<NumberedTree> all() const;
 

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "dataset/publish_uploads.h"
+
 namespace millrace {
 
 Result<std::vector<FilePart>> VersionObjects::parts(const ManifestEntry& file) const {
@@ -36,8 +38,9 @@ Result<ObjectVersion> VersionObjects::object(std::uint32_t number) const {
     if (known != shard.objects.end()) return known->second;
   }
   MR_ASSIGN_OR_RETURN(ManifestObject known_there, manifest_->object(number));
-  MR_ASSIGN_OR_RETURN(ObjectVersion version,
-                      object_version(std::move(known_there), ObjectContent::kManyFiles));
+  const ObjectContent content =
+      is_pack_key(known_there.key.value()) ? ObjectContent::kManyFiles : ObjectContent::kOneFile;
+  MR_ASSIGN_OR_RETURN(ObjectVersion version, object_version(std::move(known_there), content));
   MutexLock lock(shard.mutex);
   if (shard.objects.size() >= kObjectsPerShardMax) shard.objects.erase(shard.objects.begin());
   shard.objects.emplace(number, version);

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/at_hand.h"
 #include "base/current_request.h"
 
 namespace millrace {
@@ -19,23 +20,47 @@ Result<std::shared_ptr<VersionTree>> VersionTrees::of(const RequestContext& cont
 
 Result<std::shared_ptr<VersionTree>> VersionTrees::find(const RequestContext& context,
                                                         TreeNumber number) {
+  if (std::shared_ptr<VersionTree> tree = opened(number)) return tree;
+  MR_RETURN_IF_ERROR(AtHandOnly::may_wait());
   const CurrentRequest current(context);
   const std::optional<NumberedTree> tree = parts_.numbers.find(number);
   if (!tree) return failure(StatusCode::kNotFound, "there is no such node");
   return open(*tree);
 }
 
+std::shared_ptr<VersionTree> VersionTrees::opened(TreeNumber number) {
+  MutexLock lock(mutex_);
+  const auto known = trees_.find(number.value());
+  return known == trees_.end() ? nullptr : known->second;
+}
+
+Result<bool> VersionTrees::drop_if_purged(const RequestContext& context, TreeNumber number) {
+  const std::optional<NumberedTree> tree = parts_.numbers.find(number);
+  if (!tree) return false;
+  const Result<VersionEntry> entry = parts_.registry.version(context, tree->ref);
+  if (!entry && entry.error() != StatusCode::kNotFound) return failure(entry.error());
+  const bool lives = entry && entry->facts && entry->facts->reservation == tree->nonce &&
+                     entry->state() != VersionState::kPurged;
+  if (lives) return false;
+  MutexLock lock(mutex_);
+  purged_.insert(number.value());
+  trees_.erase(number.value());
+  return true;
+}
+
 Result<std::shared_ptr<VersionTree>> VersionTrees::open(const NumberedTree& tree) {
   {
     MutexLock lock(mutex_);
-    const auto known = trees_.find(tree.number.value());
-    if (known != trees_.end()) return known->second;
+    if (purged_.contains(tree.number.value())) {
+      return failure(StatusCode::kNotFound, fmt::format("{} is purged", tree.ref.text()));
+    }
   }
+  if (std::shared_ptr<VersionTree> known = opened(tree.number)) return known;
   MR_ASSIGN_OR_RETURN(std::shared_ptr<const Manifest> manifest, open_manifest(tree.layout));
   const auto reopen = [this, tree](const RequestContext& context) {
     return newest(context, tree.ref, tree.nonce, tree.layout);
   };
-  auto opened = std::make_shared<VersionTree>(
+  auto added = std::make_shared<VersionTree>(
       VersionTree::Identity{.number = tree.number,
                             .ref = tree.ref,
                             .store = parts_.store,
@@ -46,7 +71,7 @@ Result<std::shared_ptr<VersionTree>> VersionTrees::open(const NumberedTree& tree
   for (auto it = trees_.begin(); trees_.size() >= kTreesMax && it != trees_.end();) {
     it = it->second.use_count() == 1 ? trees_.erase(it) : std::next(it);
   }
-  return trees_.try_emplace(tree.number.value(), std::move(opened)).first->second;
+  return trees_.try_emplace(tree.number.value(), std::move(added)).first->second;
 }
 
 // Pages are fetched as they are touched, for as long as the tree lives: each time for the request

@@ -2,6 +2,8 @@
 
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 
 #include "base/mutex.h"
 #include "dataset/manifest_store.h"
@@ -29,9 +31,17 @@ class VersionTrees {
   // A version that can be read, as the registry tells it.
   Result<std::shared_ptr<VersionTree>> of(const RequestContext& context, const VersionEntry& entry)
       MR_EXCLUDES(mutex_);
-  // kNotFound for a number that was never given out.
+  // Asks the registry whether a version is gone for good. From then on it is not found here either,
+  // although it may be cached. False when it is not, and for what was never served here.
+  Result<bool> drop_if_purged(const RequestContext& context, TreeNumber number) MR_EXCLUDES(mutex_);
+  // kNotFound for a number that was never given out, and for what is gone.
   Result<std::shared_ptr<VersionTree>> find(const RequestContext& context, TreeNumber number)
       MR_EXCLUDES(mutex_);
+  // What tells the tree from others of its number (tree_check_of); nothing for one that was never
+  // given out here. Does not block.
+  std::optional<std::uint32_t> check_of(TreeNumber number) const {
+    return parts_.numbers.check_of(number);
+  }
   // All that this machine has ever served.
   std::vector<NumberedTree> known() const { return parts_.numbers.all(); }
 
@@ -39,6 +49,8 @@ class VersionTrees {
   // Opened trees that are kept; those in use stay anyway.
   static constexpr std::size_t kTreesMax = 256;
 
+  // Null when it is not open.
+  std::shared_ptr<VersionTree> opened(TreeNumber number) MR_EXCLUDES(mutex_);
   Result<std::shared_ptr<VersionTree>> open(const NumberedTree& tree) MR_EXCLUDES(mutex_);
   Result<std::shared_ptr<const Manifest>> open_manifest(const VersionLayout& layout);
   Result<std::shared_ptr<const Manifest>> newest(const RequestContext& context,
@@ -48,6 +60,7 @@ class VersionTrees {
   const Parts parts_;
   Mutex mutex_;
   std::map<std::uint32_t, std::shared_ptr<VersionTree>> trees_ MR_GUARDED_BY(mutex_);
+  std::set<std::uint32_t> purged_ MR_GUARDED_BY(mutex_);
 };
 
 }  // namespace millrace

@@ -17,10 +17,11 @@ class ExportListTest : public ::testing::Test {
  protected:
   ExportListTest() { EXPECT_TRUE(disk_.make_directories("/nfs").ok()); }
 
-  Status open(std::string_view settings = "/datasets") {
+  Status open(std::string_view settings = "/datasets",
+              RpcTransport offered = RpcTransport::kPlain) {
     list_.reset();
-    MR_ASSIGN_OR_RETURN(
-        list_, ExportList::open(disk_, "/nfs/exports", parse_nfs_exports(settings).value()));
+    MR_ASSIGN_OR_RETURN(list_, ExportList::open(disk_, "/nfs/exports",
+                                                parse_nfs_exports(settings).value(), offered));
     return {};
   }
   static NfsExport exported(std::string_view text) { return NfsExport::parse(text).value(); }
@@ -46,6 +47,19 @@ TEST_F(ExportListTest, WhatWasAddedIsThereAfterAPowerLoss) {
   EXPECT_THAT(texts(), ElementsAre("/a=/datasets/a,clients=10.0.0.0/8,squash=all", "/datasets"));
   EXPECT_FALSE(list_->is_setting("/a"));
   EXPECT_TRUE(list_->is_setting("/datasets"));
+}
+
+TEST_F(ExportListTest, WhatNobodyCouldUseIsRefused) {
+  EXPECT_EQ(open("/a,sec=tls"), StatusCode::kInvalidArgument);
+  EXPECT_EQ(open("/a,sec=mtls", RpcTransport::kTls), StatusCode::kInvalidArgument);
+  ASSERT_TRUE(open("/a,sec=tls", RpcTransport::kTls).ok());
+  EXPECT_EQ(list_->add(exported("/b,sec=mtls")), StatusCode::kInvalidArgument);
+  EXPECT_TRUE(list_->add(exported("/b,sec=tls")).ok());
+  // TLS is switched off: what was added for it is left out, and comes back with it.
+  ASSERT_TRUE(open().ok());
+  EXPECT_THAT(texts(), ElementsAre("/datasets"));
+  ASSERT_TRUE(open("none", RpcTransport::kMutualTls).ok());
+  EXPECT_THAT(texts(), ElementsAre("/b,sec=sys+tls"));
 }
 
 TEST_F(ExportListTest, TheSettingsCountFirst) {

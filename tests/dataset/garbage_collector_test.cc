@@ -119,6 +119,32 @@ TEST(GarbageCollector, KeepsObjectsOfPurgedVersionsWhileAReservationIsOpen) {
   EXPECT_TRUE(world.stored().empty());
 }
 
+TEST(GarbageCollector, DeletesWhatAnEarlierLifeOfAPublishLeftBehind) {
+  for (const bool resumed : {false, true}) {
+    SCOPED_TRACE(resumed);
+    GarbageWorld world;
+    const Reservation own = world.registry().reserve(world.context, ref_of("a@v1"), {}).value();
+    FakePublisher publisher = world.publisher();
+    VersionFacts facts = facts_of("a@v1");
+    facts.layout = publisher.store(own, std::nullopt).value();
+    facts.resumed = resumed;
+    const ObjectKey stray(reservation_prefix(own.ref, own.nonce) + "packs/00000007.tar");
+    ASSERT_TRUE(world.memory->put(world.context, stray, Slice::copy_of("x"), {}));
+    ASSERT_TRUE(world.registry().commit(world.context, own, facts));
+    const auto before = world.stored();
+
+    // Somebody at work may have read a version that is purged by now.
+    const Reservation open = world.registry().reserve(world.context, ref_of("b@v1"), {}).value();
+    ASSERT_TRUE(world.collect().has_value());
+    EXPECT_EQ(world.stored(), before);
+    ASSERT_TRUE(world.registry().abort(world.context, open, "test").ok());
+    const auto report = world.collect();
+    ASSERT_TRUE(report.has_value()) << report.error().to_string();
+    EXPECT_EQ(report->objects, resumed ? 1U : 0U);
+    EXPECT_EQ(world.stored(), resumed ? world.check_versions() : before);
+  }
+}
+
 TEST(GarbageCollector, WaitsForAReservationToEnd) {
   GarbageWorld world;
   ASSERT_TRUE(world.publisher().publish(ref_of("a@v1"), std::nullopt).ok());

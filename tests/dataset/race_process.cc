@@ -15,11 +15,12 @@ namespace millrace {
 using std::chrono::milliseconds;
 
 RaceProcess::RaceProcess(RacePlan plan, const RaceGround& ground, std::string world,
-                         std::string directory)
+                         std::string directory, std::set<pid_t>& pids)
     : plan_(std::move(plan)),
       ground_(ground),
       world_(std::move(world)),
       directory_(std::move(directory)),
+      pids_(pids),
       output_(fmt::format("{}/output-{}", directory_, system_random().token())) {}
 
 void RaceProcess::start() {
@@ -27,7 +28,8 @@ void RaceProcess::start() {
   ASSERT_NE(program, nullptr) << "MILLRACE_BIN is not set: run it through ctest";
   std::vector<std::string> command = {program};
   command.insert(command.end(), plan_.words.begin(), plan_.words.end());
-  testing::ChildOptions options{.output_file = output_, .environment = ground_.environment()};
+  testing::ChildOptions options{
+      .output_file = output_, .environment = ground_.environment(), .pids_refused = &pids_};
   // Makers keep what they did in a directory of their own, since each stands for a machine.
   options.environment.emplace_back(
       "MILLRACE_CACHE", plan_.role == RaceRole::kMaker
@@ -36,6 +38,7 @@ void RaceProcess::start() {
   options.environment.emplace_back("MILLRACE_STORE", ground_.url(world_));
   options.environment.emplace_back("HOME", directory_);
   child_ = std::make_unique<testing::ChildProcess>(command, options);
+  pids_.insert(child_->pid());
   pid_ = static_cast<std::uint64_t>(child_->pid());
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -41,7 +42,9 @@ struct RacePlan {
 // The real program as one participant of a race. Needs one thread.
 class RaceProcess {
  public:
-  RaceProcess(RacePlan plan, const RaceGround& ground, std::string world, std::string directory);
+  // Its number is none of `pids`, which it adds it to: the registry tells processes by it.
+  RaceProcess(RacePlan plan, const RaceGround& ground, std::string world, std::string directory,
+              std::set<pid_t>& pids);
 
   // Does what is due `since` the begin of the round.
   void step(std::chrono::milliseconds since);
@@ -67,6 +70,7 @@ class RaceProcess {
   const RaceGround& ground_;
   const std::string world_;
   const std::string directory_;
+  std::set<pid_t>& pids_;
   std::string output_;
   std::unique_ptr<testing::ChildProcess> child_;
   std::uint64_t pid_ = 0;

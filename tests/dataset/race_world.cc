@@ -239,7 +239,7 @@ void RaceWorld::let_some_sleep(std::list<RaceProcess>& racing) {
 void RaceWorld::race(std::vector<RacePlan> plans) {
   std::list<RaceProcess> racing;
   for (RacePlan& plan : plans)
-    racing.emplace_back(std::move(plan), ground_, name_, directory_.path());
+    racing.emplace_back(std::move(plan), ground_, name_, directory_.path(), pids_);
   run_until_quiet(racing);
   let_some_sleep(racing);
   run_until_quiet(racing);
@@ -254,7 +254,7 @@ void RaceWorld::race(std::vector<RacePlan> plans) {
 void RaceWorld::run_alone(RacePlan plan) {
   std::list<RaceProcess> alone;
   plan.round = round_;
-  alone.emplace_back(std::move(plan), ground_, name_, directory_.path());
+  alone.emplace_back(std::move(plan), ground_, name_, directory_.path(), pids_);
   run_until_quiet(alone);
   plans_[alone.front().pid()] = alone.front().plan();
   judge(alone.front());

@@ -109,6 +109,7 @@ class RaceWorld {
   std::uint64_t round_ = 0;
   std::list<RaceProcess> sleepers_;
   // Of all who ever took part, by process.
+  std::set<pid_t> pids_;
   std::map<std::uint64_t, RacePlan> plans_;
   // Makers that were told success, by round.
   std::map<std::uint64_t, std::set<std::uint64_t>> told_success_;

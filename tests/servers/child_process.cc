@@ -42,12 +42,19 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
   return result;
 }
 
+// No errno.
+constexpr int kPidRefused = -1;
+
 // In the child between fork and exec: system calls only, since other threads of the parent may have
 // held locks at the fork. Reports errno through the pipe, which exec closes.
 [[noreturn]] void become(char* const* argv, char* const* envp, int output_fd, int error_fd,
-                         pid_t parent, bool die_with_parent) {
+                         pid_t parent, const ChildOptions& options) {
+  if (options.pids_refused != nullptr && options.pids_refused->contains(getpid())) {
+    (void)!::write(error_fd, &kPidRefused, sizeof kPidRefused);
+    _exit(127);
+  }
   (void)setpgid(0, 0);
-  if (die_with_parent) {
+  if (options.die_with_parent) {
     (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent) _exit(127);  // It died before prctl.
   }
@@ -71,9 +78,6 @@ int shell_status(int status) {
 }  // namespace
 
 ChildProcess::ChildProcess(const std::vector<std::string>& command, const ChildOptions& options) {
-  const auto environment = merged_environment(options);
-  const auto argv = pointers(command);
-  const auto envp = pointers(environment);
   int output_fd = -1;
   if (!options.output_file.empty()) {
     output_fd =
@@ -82,25 +86,32 @@ ChildProcess::ChildProcess(const std::vector<std::string>& command, const ChildO
       throw std::system_error(errno, std::generic_category(), options.output_file);
     }
   }
-  std::array<int, 2> report{};
-  if (::pipe2(report.data(), O_CLOEXEC) != 0) {
-    throw std::system_error(errno, std::generic_category(), "pipe");
-  }
-  const pid_t parent = getpid();
-  pid_ = ::fork();
-  if (pid_ == 0) {
-    become(argv.data(), envp.data(), output_fd, report[1], parent, options.die_with_parent);
-  }
-  const int fork_error = errno;
-  ::close(report[1]);
+  int error = kPidRefused;
+  while (error == kPidRefused)
+    error = start(command, options, output_fd);
   if (output_fd >= 0) ::close(output_fd);
-  int error = pid_ < 0 ? fork_error : 0;
-  if (pid_ > 0) (void)!::read(report[0], &error, sizeof error);
-  ::close(report[0]);
   if (error != 0) {
-    if (pid_ > 0) (void)::waitpid(pid_, nullptr, 0);
     throw std::system_error(error, std::generic_category(), "cannot start " + command[0]);
   }
+}
+
+// Returns what kept it from running, an errno or kPidRefused; 0 once it runs.
+int ChildProcess::start(const std::vector<std::string>& command, const ChildOptions& options,
+                        int output_fd) {
+  const auto environment = merged_environment(options);
+  const auto argv = pointers(command);
+  const auto envp = pointers(environment);
+  std::array<int, 2> report{};
+  if (::pipe2(report.data(), O_CLOEXEC) != 0) return errno;
+  const pid_t parent = getpid();
+  pid_ = ::fork();
+  if (pid_ == 0) become(argv.data(), envp.data(), output_fd, report[1], parent, options);
+  int error = pid_ < 0 ? errno : 0;
+  ::close(report[1]);
+  if (pid_ > 0) (void)!::read(report[0], &error, sizeof error);
+  ::close(report[0]);
+  if (error != 0 && pid_ > 0) (void)::waitpid(pid_, nullptr, 0);
+  return error;
 }
 
 ChildProcess::~ChildProcess() { stop(); }

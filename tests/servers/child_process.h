@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +17,9 @@ struct ChildOptions {
   // SIGTERM to the child when the thread that started it ends. Off for a launcher whose own
   // children shall outlive that thread.
   bool die_with_parent = true;
+  // Numbers that it must not get, for those who tell processes apart by them: on a busy machine
+  // they come round within a minute.
+  const std::set<pid_t>* pids_refused = nullptr;
 };
 
 // A program that we started. It leads a process group of its own, so that a Ctrl-C at the terminal
@@ -44,6 +48,8 @@ class ChildProcess {
   void stop(std::chrono::milliseconds grace = std::chrono::seconds(5));
 
  private:
+  int start(const std::vector<std::string>& command, const ChildOptions& options, int output_fd);
+
   pid_t pid_ = -1;
   std::optional<int> status_;
 };

@@ -68,6 +68,27 @@ std::string to_pem(Write write) {
   return std::string(data, static_cast<size_t>(size));
 }
 
+struct Signer {
+  X509* certificate;
+  EVP_PKEY* key;
+};
+
+TlsIdentity make_identity(const Signer& ca, const std::string& name, const std::string& usage,
+                          const std::string& names, long end_seconds) {
+  const Key key = make_key();
+  const Certificate made = start_certificate(key.get(), name, end_seconds);
+  X509_set_issuer_name(made.get(), X509_get_subject_name(ca.certificate));
+  add_extension(made.get(), ca.certificate, NID_basic_constraints, "critical,CA:FALSE");
+  add_extension(made.get(), ca.certificate, NID_subject_alt_name, names);
+  add_extension(made.get(), ca.certificate, NID_ext_key_usage, usage);
+  add_extension(made.get(), ca.certificate, NID_authority_key_identifier, "keyid");
+  require(X509_sign(made.get(), ca.key, EVP_sha256()) > 0, "to sign the certificate");
+  return {.certificate_pem = to_pem([&](BIO* bio) { return PEM_write_bio_X509(bio, made.get()); }),
+          .key_pem = to_pem([&](BIO* bio) {
+            return PEM_write_bio_PrivateKey(bio, key.get(), nullptr, nullptr, 0, nullptr, nullptr);
+          })};
+}
+
 }  // namespace
 
 TestTls::TestTls(const TestTlsOptions& options) {
@@ -79,25 +100,16 @@ TestTls::TestTls(const TestTlsOptions& options) {
   add_extension(ca.get(), ca.get(), NID_subject_key_identifier, "hash");
   require(X509_sign(ca.get(), ca_key.get(), EVP_sha256()) > 0, "to sign the CA");
 
-  const Key key = make_key();
   const long end_seconds = options.expired ? -kDaySeconds : 7 * kDaySeconds;
-  const Certificate server = start_certificate(key.get(), "Millrace test server", end_seconds);
-  X509_set_issuer_name(server.get(), X509_get_subject_name(ca.get()));
   std::string names;
   for (const std::string& name : options.names) {
     names += (names.empty() ? "" : ",") + name;
   }
-  add_extension(server.get(), ca.get(), NID_basic_constraints, "critical,CA:FALSE");
-  add_extension(server.get(), ca.get(), NID_subject_alt_name, names);
-  add_extension(server.get(), ca.get(), NID_ext_key_usage, "serverAuth");
-  add_extension(server.get(), ca.get(), NID_authority_key_identifier, "keyid");
-  require(X509_sign(server.get(), ca_key.get(), EVP_sha256()) > 0, "to sign the certificate");
-
   ca_pem_ = to_pem([&](BIO* bio) { return PEM_write_bio_X509(bio, ca.get()); });
-  server_.certificate_pem = to_pem([&](BIO* bio) { return PEM_write_bio_X509(bio, server.get()); });
-  server_.key_pem = to_pem([&](BIO* bio) {
-    return PEM_write_bio_PrivateKey(bio, key.get(), nullptr, nullptr, 0, nullptr, nullptr);
-  });
+  server_ = make_identity({ca.get(), ca_key.get()}, "Millrace test server", "serverAuth", names,
+                          end_seconds);
+  client_ = make_identity({ca.get(), ca_key.get()}, "Millrace test client", "clientAuth",
+                          "DNS:client", 7 * kDaySeconds);
 }
 
 void TestTls::write_ca_bundle(const std::string& path) const {

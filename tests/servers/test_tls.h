@@ -18,13 +18,14 @@ struct TestTlsOptions {
   bool expired = false;  // The server certificate ended yesterday.
 };
 
-// Makes a CA and one server certificate signed by it, both in memory, with P-256 keys.
+// Makes a CA, and a server's and a client's certificate signed by it, in memory, with P-256 keys.
 // Immutable after construction. Throws std::runtime_error when OpenSSL refuses.
 class TestTls {
  public:
   explicit TestTls(const TestTlsOptions& options = {});
 
   const TlsIdentity& server() const { return server_; }
+  const TlsIdentity& client() const { return client_; }
   const std::string& ca_pem() const { return ca_pem_; }
   // Writes the CA certificate where a client can be pointed at it (CURLOPT_CAINFO).
   void write_ca_bundle(const std::string& path) const;
@@ -32,6 +33,7 @@ class TestTls {
  private:
   std::string ca_pem_;
   TlsIdentity server_;
+  TlsIdentity client_;
 };
 
 }  // namespace millrace::testing

@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/at_hand.h"
 #include "base/log.h"
 #include "dataset/registration.h"
 #include "tests/dataset/version_world.h"
@@ -209,6 +210,25 @@ TEST_F(FileSystemTest, WhoWaitsForAManifestCanBeCalledOff) {
   ASSERT_FALSE(refused) << "the manifest was fetched for nobody";
   EXPECT_EQ(refused.error().code(), StatusCode::kCancelled);
   EXPECT_TRUE(world.files().attributes(world.context, file)) << "and others get it";
+}
+
+TEST_F(FileSystemTest, WhatIsNotAtHandIsRefusedToWhoMustNotWait) {
+  fill_tree(world.tree, 4);
+  publish("a@v1");
+  const NodeNumber file = world.at("datasets/a/v1/large.bin").number;
+  const NodeNumber above = world.at("datasets/a").number;
+  world.start();
+  const auto attempt = [&](NodeNumber node) {
+    const AtHandOnly at_hand;
+    const auto found = world.files().attributes(world.context, node);
+    EXPECT_EQ(found.has_value(), !at_hand.refused());
+    return found.has_value();
+  };
+  EXPECT_FALSE(attempt(file)) << "its version is not open";
+  EXPECT_TRUE(world.files().attributes(world.context, version_node(tree_of(file), 0)));
+  EXPECT_TRUE(world.files().attributes(world.context, file));
+  EXPECT_TRUE(attempt(file)) << "all of it is in memory";
+  EXPECT_FALSE(attempt(above)) << "what the store is asked for never is";
 }
 
 TEST_F(FileSystemTest, CachedFilesAreReadWhileTheStoreIsAway) {

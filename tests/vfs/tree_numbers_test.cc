@@ -1,7 +1,9 @@
 #include "vfs/tree_numbers.h"
 
+#include <map>
 #include <string>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "base/log.h"
@@ -19,6 +21,9 @@ class TreeNumbersTest : public ::testing::Test {
     return numbers.number_of(ref_of(name + "@v1"), "nonce-" + name, facts_of(name).layout)
         .value()
         .number.value();
+  }
+  static std::uint32_t first_number(const std::string& name) {
+    return derived_tree_number("nonce-" + name, 0).value();
   }
   std::string content() {
     std::string text(disk.stat("/trees")->size, '\0');
@@ -38,38 +43,64 @@ class TreeNumbersTest : public ::testing::Test {
 
 TEST_F(TreeNumbersTest, AVersionKeepsItsNumber) {
   auto numbers = open();
-  EXPECT_EQ(number(*numbers, "a"), 1u);
-  EXPECT_EQ(number(*numbers, "b"), 2u);
-  EXPECT_EQ(number(*numbers, "a"), 1u);
+  EXPECT_EQ(number(*numbers, "a"), first_number("a"));
+  EXPECT_EQ(number(*numbers, "b"), first_number("b"));
+  EXPECT_EQ(number(*numbers, "a"), first_number("a"));
   numbers = open();
-  EXPECT_EQ(number(*numbers, "c"), 3u);
-  EXPECT_EQ(number(*numbers, "b"), 2u);
-  const NumberedTree b = numbers->find(TreeNumber(2)).value();
+  EXPECT_EQ(number(*numbers, "c"), first_number("c"));
+  EXPECT_EQ(number(*numbers, "b"), first_number("b"));
+  const NumberedTree b = numbers->find(TreeNumber(first_number("b"))).value();
   EXPECT_EQ(b.ref, ref_of("b@v1"));
   EXPECT_EQ(b.layout.manifest_key, facts_of("b").layout.manifest_key);
   EXPECT_EQ(b.layout.layout_digest, facts_of("b").layout.layout_digest);
   EXPECT_EQ(b.layout.manifest_bytes, facts_of("b").layout.manifest_bytes);
   EXPECT_EQ(b.layout.index_bytes, facts_of("b").layout.index_bytes);
+  EXPECT_EQ(numbers->check_of(b.number), tree_check_of("nonce-b"));
   EXPECT_FALSE(numbers->find(TreeNumber(4)));
+  EXPECT_FALSE(numbers->check_of(TreeNumber(4)));
+}
+
+// Numbers are for ever, and on every gateway: they are written down here.
+TEST_F(TreeNumbersTest, ANumberComesFromTheNonce) {
+  EXPECT_EQ(derived_tree_number("nonce-a", 0).value(), 2016613153U);
+  EXPECT_EQ(derived_tree_number("nonce-a", 1).value(), 242038621U);
+  EXPECT_EQ(tree_check_of("nonce-a"), 5952864U);
+}
+
+TEST_F(TreeNumbersTest, VersionsOfOneNumberAreKeptApart) {
+  std::map<std::uint32_t, std::string> seen;
+  std::string first;
+  std::string second;
+  for (int i = 0; first.empty(); ++i) {
+    second = fmt::format("nonce {}", i);
+    const auto [it, is_new] = seen.emplace(derived_tree_number(second, 0).value(), second);
+    if (!is_new) first = it->second;
+  }
+  auto numbers = open();
+  const TreeNumber a = numbers->number_of(ref_of("a@v1"), first, facts_of("a").layout)->number;
+  const TreeNumber b = numbers->number_of(ref_of("b@v1"), second, facts_of("b").layout)->number;
+  EXPECT_EQ(a, derived_tree_number(first, 0));
+  EXPECT_EQ(b, derived_tree_number(second, 1));
+  EXPECT_NE(tree_check_of(first), tree_check_of(second));
 }
 
 TEST_F(TreeNumbersTest, ANewLayoutReplacesTheOld) {
   auto numbers = open();
-  EXPECT_EQ(number(*numbers, "a"), 1u);
-  EXPECT_EQ(number(*numbers, "b"), 2u);
+  EXPECT_EQ(number(*numbers, "a"), first_number("a"));
+  EXPECT_EQ(number(*numbers, "b"), first_number("b"));
   ASSERT_TRUE(numbers->number_of(ref_of("a@v1"), "nonce-a", facts_of("other").layout));
   numbers = open();
-  EXPECT_EQ(numbers->find(TreeNumber(1))->layout.layout_digest,
+  EXPECT_EQ(numbers->find(TreeNumber(first_number("a")))->layout.layout_digest,
             facts_of("other").layout.layout_digest);
-  EXPECT_EQ(number(*numbers, "c"), 3u);
+  EXPECT_EQ(number(*numbers, "c"), first_number("c"));
 }
 
 // A name that was aborted and reserved again is another version.
 TEST_F(TreeNumbersTest, TheNonceTellsVersionsApart) {
   auto numbers = open();
-  EXPECT_EQ(number(*numbers, "a"), 1u);
-  EXPECT_EQ(numbers->number_of(ref_of("a@v1"), "another", facts_of("a").layout)->number.value(),
-            2u);
+  EXPECT_EQ(number(*numbers, "a"), first_number("a"));
+  EXPECT_EQ(numbers->number_of(ref_of("a@v1"), "another", facts_of("a").layout)->number,
+            derived_tree_number("another", 0));
 }
 
 TEST_F(TreeNumbersTest, SurvivesAnyTornEnd) {
@@ -83,11 +114,11 @@ TEST_F(TreeNumbersTest, SurvivesAnyTornEnd) {
     replace(std::string_view(whole).substr(0, size));
     auto numbers = open();
     const bool has_b = size == whole.size();
-    EXPECT_EQ(numbers->find(TreeNumber(2)).has_value(), has_b) << size;
+    EXPECT_EQ(numbers->find(TreeNumber(first_number("b"))).has_value(), has_b) << size;
     number(*numbers, "a");
-    EXPECT_EQ(number(*numbers, "b"), 2u) << size;
+    EXPECT_EQ(number(*numbers, "b"), first_number("b")) << size;
     numbers = open();
-    EXPECT_EQ(number(*numbers, "b"), 2u) << size;
+    EXPECT_EQ(number(*numbers, "b"), first_number("b")) << size;
   }
 }
 
@@ -99,7 +130,7 @@ TEST_F(TreeNumbersTest, DamageIsNoticed) {
   std::string text = content();
   text[text.find("a@v1")] = 'b';
   replace(text);
-  EXPECT_FALSE(open()->find(TreeNumber(1)));
+  EXPECT_FALSE(open()->find(TreeNumber(first_number("a"))));
   replace("something else\n");
   EXPECT_EQ(TreeNumbers::open(disk, "/trees").error().code(), StatusCode::kCorruption);
   EXPECT_EQ(content(), "something else\n") << "it is left alone";
@@ -112,8 +143,9 @@ TEST_F(TreeNumbersTest, NoNumberIsGivenOutThatIsNotOnTheDisk) {
       [](const DiskCall& call) { return call.operation == DiskOperation::kSync ? EIO : 0; });
   EXPECT_FALSE(numbers->number_of(ref_of("a@v1"), "nonce-a", facts_of("a").layout));
   faulty.set_fault({});
-  EXPECT_EQ(number(*numbers, "b"), 1u);
-  EXPECT_EQ(number(*open(), "b"), 1u);
+  EXPECT_FALSE(numbers->find(TreeNumber(first_number("a"))));
+  EXPECT_EQ(number(*numbers, "b"), first_number("b"));
+  EXPECT_EQ(number(*open(), "b"), first_number("b"));
 }
 
 }  // namespace

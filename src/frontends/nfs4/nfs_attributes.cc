@@ -57,6 +57,8 @@ constexpr NfsBitmap kOf40 = {
     kMountedOnFileId,
 };
 
+constexpr NfsBitmap kSettable = {kSize, kMode, kOwner, kOwnerGroup};
+
 constexpr std::uint64_t kSecond = 1'000'000'000;
 
 void write_time(XdrWriter& writer, WallTime time) {
@@ -117,6 +119,23 @@ NfsBitmap nfs_supported_attributes(std::uint32_t minor_version) {
   return supported;
 }
 
+NfsBitmap skip_nfs_attributes(XdrReader& reader) {
+  const NfsBitmap mask = NfsBitmap::read(reader);
+  reader.opaque(kNfsRecordBytesMax);
+  return mask;
+}
+
+NfsStatus check_nfs_settable(const NfsBitmap& attributes, std::uint32_t minor_version) {
+  const NfsBitmap readable = attributes & nfs_supported_attributes(minor_version);
+  const NfsBitmap settable = attributes & kSettable;
+  NfsStatus status = NfsStatus::kOk;
+  attributes.for_each([&](NfsAttribute attribute) {
+    if (settable.contains(attribute) || status == NfsStatus::kAttrNotSupp) return;
+    status = readable.contains(attribute) ? NfsStatus::kInval : NfsStatus::kAttrNotSupp;
+  });
+  return status;
+}
+
 std::uint64_t NfsAttributeWriter::change_of(const NodeAttributes& node) const {
   // The number of a file stands for what it holds, wherever it lies.
   const bool constant = node.lifetime == NodeLifetime::kForever || node.kind == NodeKind::kFile;
@@ -166,7 +185,7 @@ bool NfsAttributeWriter::write_node_value(XdrWriter& writer, NfsAttribute attrib
       writer.u64(0);
       return true;
     case kFilehandle:
-      writer.opaque(handles.encode(NfsView::handle_of(node.place)));
+      writer.opaque(handles.encode(view.handle_of(node.place)));
       return true;
     case kFileId:
       writer.u64(facts.number.value());

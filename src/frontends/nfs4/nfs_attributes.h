@@ -15,6 +15,10 @@ NfsBitmap nfs_supported_attributes(std::uint32_t minor_version);
 // What can only be set: asking for it is an error.
 inline constexpr NfsBitmap kNfsWriteOnlyAttributes = {NfsAttribute::kTimeAccessSet,
                                                       NfsAttribute::kTimeModifySet};
+// The mask of a fattr4, whose values are passed over: nothing is ever set.
+NfsBitmap skip_nfs_attributes(XdrReader& reader);
+// Whether a server could set all of them: kAttrNotSupp, kInval for those that can only be read.
+NfsStatus check_nfs_settable(const NfsBitmap& attributes, std::uint32_t minor_version);
 // Those that only a look at the whole tree answers.
 inline constexpr NfsBitmap kNfsUsageAttributes = {
     NfsAttribute::kFilesAvail, NfsAttribute::kFilesFree, NfsAttribute::kFilesTotal,
@@ -24,6 +28,7 @@ inline constexpr NfsBitmap kNfsUsageAttributes = {
 // Writes the attributes of nodes. One for each request; what it refers to outlives it.
 struct NfsAttributeWriter {
   const NfsHandles& handles;
+  const NfsView& view;
   std::uint32_t minor_version = 0;
   std::uint32_t lease_seconds = 0;
   WallTime now{};

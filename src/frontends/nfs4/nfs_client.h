@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "frontends/nfs4/nfs_client_files.h"
+#include "frontends/nfs4/nfs_delegated.h"
 #include "frontends/nfs4/nfs_owner_turns.h"
 #include "frontends/nfs4/nfs_types.h"
 
@@ -78,6 +79,7 @@ class NfsClient {
   }
 
   NfsClientFiles& files() { return files_; }
+  NfsDelegated& delegated() { return delegated_; }
   // Only of clients without sessions.
   NfsOwnerTurns& turns() { return turns_; }
 
@@ -107,6 +109,7 @@ class NfsClient {
   const std::uint32_t minor_version_;
   NfsClientFiles files_;
   NfsOwnerTurns turns_;
+  NfsDelegated delegated_;
   std::atomic<TimePoint> renewed_;
   std::atomic<NfsReclaim> reclaim_ = NfsReclaim::kNothing;
   std::atomic<int> back_channels_ = 0;

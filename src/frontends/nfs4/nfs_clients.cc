@@ -34,6 +34,7 @@ NfsSessionTerms agree(const NfsCreateSessionRequest& request) {
   NfsSessionTerms terms{.fore = request.fore,
                         .back = request.back,
                         .callback_program = request.callback_program,
+                        .minor_version = request.minor_version,
                         .wants_callbacks = (request.flags & kSessionBackChannel) != 0};
   for (NfsChannelAttributes* const channel : {&terms.fore, &terms.back}) {
     channel->header_pad_bytes = 0;
@@ -288,6 +289,32 @@ std::vector<NfsClientInfo> NfsClients::list() const {
     infos.back().sessions = record.sessions.size();
   }
   return infos;
+}
+
+std::set<NfsDelegationPlace> NfsClients::delegated() const {
+  MutexLock lock(mutex_);
+  std::set<NfsDelegationPlace> places;
+  for (const auto& [id, record] : clients_) {
+    for (const NfsDelegationPlace& place : record.client->delegated().places())
+      places.insert(place);
+  }
+  return places;
+}
+
+std::vector<std::shared_ptr<NfsSession>> NfsClients::take_delegated(
+    const NfsDelegated::IsGone& is_gone) {
+  MutexLock lock(mutex_);
+  std::vector<std::shared_ptr<NfsSession>> holders;
+  for (const auto& [id, record] : clients_) {
+    if (!record.client->delegated().take(is_gone)) continue;
+    for (const NfsSessionId& session_id : record.sessions) {
+      std::shared_ptr<NfsSession> session = sessions_.find(session_id);
+      if (session == nullptr || !session->back_channel()) continue;
+      holders.push_back(std::move(session));
+      break;
+    }
+  }
+  return holders;
 }
 
 std::size_t NfsClients::size() const {

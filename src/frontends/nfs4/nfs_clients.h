@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,7 @@ struct NfsCreateSessionRequest {
   NfsChannelAttributes fore;
   NfsChannelAttributes back;
   std::uint32_t callback_program = 0;
+  std::uint32_t minor_version = 1;
   std::string principal;
   NfsConnectionId connection;
 };
@@ -80,6 +82,13 @@ class NfsClients {
   NfsStatus destroy_client(NfsClientId client) MR_EXCLUDES(mutex_);
 
   NfsSessionTable& sessions() { return sessions_; }
+
+  // Where clients have delegations.
+  std::set<NfsDelegationPlace> delegated() const MR_EXCLUDES(mutex_);
+  // A session of each client that has delegations in what is gone, for the callback that asks for
+  // them. They count as given back.
+  std::vector<std::shared_ptr<NfsSession>> take_delegated(const NfsDelegated::IsGone& is_gone)
+      MR_EXCLUDES(mutex_);
 
   // Forgets all clients whose lease has passed. Returns how many there were.
   std::size_t drop_gone() MR_EXCLUDES(mutex_);

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/at_hand.h"
 #include "frontends/nfs4/nfs_operations.h"
 
 namespace millrace {
@@ -15,11 +16,14 @@ NfsCompound::NfsCompound(NfsService& service, RpcCall call, Slice record, std::s
       call_(std::move(call)),
       record_(std::move(record)),
       back_(std::move(back)),
-      context_(RequestContext(service.clock.now() + service.request_timeout,
-                              back_->connection().caller(call_.caller.credentials.uid))
-                   .with_cancellation(back_->connection().cancellation())),
+      context_(back_->connection()
+                   .context(call_.caller.credentials.uid)
+                   .with_deadline(service.clock.now() + service.request_timeout)),
       view_(service.files, service.exports.table(),
-            {.address = back_->connection().peer(), .caller = call_.caller}, service.started),
+            {.address = back_->connection().peer(),
+             .caller = call_.caller,
+             .transport = back_->connection().transport()},
+            service.started),
       arguments_(record_.bytes().subspan(arguments)),
       results_(begin_rpc_record()) {}
 
@@ -120,22 +124,28 @@ bool NfsCompound::step() {
   const NfsStatus order = check_order(number_);
   if (order != NfsStatus::kOk) return end_step(order);
 
-  if (row->blocks && must_move()) moves_ = true;
-  const NfsStatus status = moves_ ? NfsStatus::kOk : row->execute(*this);
-  if (moves_) {
-    arguments_ = before;
-    results_.rewind(operation_begin_);
-    service_.work.resume([self = shared_from_this()] { self->run(); });
-    return false;
+  if (row->waits == NfsWaits::kAlways && must_move()) return move(before);
+  std::optional<AtHandOnly> at_hand;
+  if (row->waits == NfsWaits::kPerhaps && connection().loop().on_loop_thread()) at_hand.emplace();
+  NfsStatus status = row->execute(*this);
+  if (moves_) return move(before);
+  // Whoever comes second goes on: the answer may have come before the operation returned.
+  if (suspends_) {
+    if (wait_.exchange(Wait::kWaiting) != Wait::kDelivered) return false;
+    wait_ = Wait::kNone;
   }
-  return suspends_ ? await() : end_step(status);
+  auto then = std::exchange(then_, {});
+  if (at_hand && at_hand->refused()) return move(before);
+  if (then) status = then();
+  return end_step(status);
 }
 
-// Whoever comes second goes on: the answer may have come before the operation returned.
-bool NfsCompound::await() {
-  if (wait_.exchange(Wait::kWaiting) != Wait::kDelivered) return false;
-  wait_ = Wait::kNone;
-  return end_step(std::exchange(then_, {})());
+// The operation begins again where it may wait.
+bool NfsCompound::move(const XdrReader& arguments) {
+  arguments_ = arguments;
+  results_.rewind(operation_begin_);
+  service_.work.resume([self = shared_from_this()] { self->run(); });
+  return false;
 }
 
 void NfsCompound::deliver() {
@@ -182,7 +192,11 @@ void NfsCompound::answer() {
     results_.patch_u32(result_begin_, static_cast<std::uint32_t>(status_));
     results_.patch_u32(count_at_, index_);
   }
-  if (slot_) slot_->session().client().count(index_, read_bytes_);
+  if (slot_) {
+    slot_->session().client().count(index_, read_bytes_);
+  } else if (client_ != nullptr) {
+    client_->count(index_, read_bytes_);
+  }
   if (slot_ && slot_->keeps_reply() && !results_.has_attachments()) {
     slot_->finish(as_text(results_.written().subspan(result_begin_.written)));
   }

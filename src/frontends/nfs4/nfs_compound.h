@@ -31,7 +31,7 @@ struct NfsCurrent {
 // One COMPOUND, from its arguments to its answer: operations are decoded, executed and encoded one
 // by one.
 //
-// Begins on the loop of its connection. An operation that may block moves it to the work executor;
+// Begins on the loop of its connection. An operation that must wait moves it to the work executor;
 // one whose answer comes later suspends it. One thread at a time has it, and whoever will go on
 // with it keeps it alive.
 class NfsCompound : public std::enable_shared_from_this<NfsCompound> {
@@ -73,13 +73,15 @@ class NfsCompound : public std::enable_shared_from_this<NfsCompound> {
   // This was answered before: with that, or with kRetryUncachedRep when it is null.
   void retry(std::shared_ptr<const std::string> reply);
 
+  // Whose call it is, where no session says so: 4.0 tells by what operations name.
+  void note_client(std::shared_ptr<NfsClient> client) { client_ = std::move(client); }
   // What the client is counted for.
   void count_read(std::uint64_t bytes) { read_bytes_ += bytes; }
   // To be done once the answer is on its way.
   void after_answer(Task task) { after_answer_ = std::move(task); }
   // The operation wrote a result although it fails.
   void keep_result() { keeps_result_ = true; }
-  // What may block is done elsewhere: the operation returns at once when this is true, and begins
+  // What may wait is done elsewhere: the operation returns at once when this is true, and begins
   // again there.
   bool must_move();
   // The operation's answer comes later: `then` writes it, and says how it went. The operation
@@ -98,7 +100,7 @@ class NfsCompound : public std::enable_shared_from_this<NfsCompound> {
   NfsStatus check_order(std::uint32_t number) const;
   NfsStatus check_size() const;
   bool end_step(NfsStatus status);
-  bool await();
+  bool move(const XdrReader& arguments);
   void deliver();
   void answer();
   void count(std::uint32_t number, NfsStatus status);
@@ -126,6 +128,7 @@ class NfsCompound : public std::enable_shared_from_this<NfsCompound> {
   std::optional<NfsCurrent> current_;
   std::optional<NfsCurrent> saved_;
   std::optional<NfsSlotUse> slot_;
+  std::shared_ptr<NfsClient> client_;
   bool retried_ = false;
   std::shared_ptr<const std::string> replay_;
   std::uint64_t read_bytes_ = 0;

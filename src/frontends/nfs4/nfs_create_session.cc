@@ -62,6 +62,7 @@ NfsStatus nfs_create_session(NfsCompound& call) {
   request.fore = read_nfs_channel(reader);
   request.back = read_nfs_channel(reader);
   request.callback_program = reader.u32();
+  request.minor_version = call.minor_version();
   skip_nfs_callback_security(reader);
   request.principal = call.principal();
   request.connection = call.connection().id();

@@ -84,16 +84,23 @@ Status set_anonymous(NfsExport& into, std::string_view text) {
 
 Status set_flavours(NfsExport& into, std::string_view text) {
   into.allows_sys = into.allows_none = false;
+  into.transport = RpcTransport::kPlain;
   for (const std::string_view flavour : parts_of(text, '+')) {
     if (flavour == "sys") {
       into.allows_sys = true;
     } else if (flavour == "none") {
       into.allows_none = true;
+    } else if (flavour == rpc_transport_name(RpcTransport::kTls)) {
+      into.transport = std::max(into.transport, RpcTransport::kTls);
+    } else if (flavour == rpc_transport_name(RpcTransport::kMutualTls)) {
+      into.transport = RpcTransport::kMutualTls;
     } else {
-      return refuse_export(
-          fmt::format("sec={} is not accepted: expected sys and none, joined by '+'", text));
+      return refuse_export(fmt::format(
+          "sec={} is not accepted: expected sys, none, tls and mtls, joined by '+'", text));
     }
   }
+  // TLS says how, not who: without another word the callers are those of AUTH_SYS.
+  if (!into.allows_none) into.allows_sys = true;
   return {};
 }
 
@@ -108,7 +115,7 @@ Status set_option(NfsExport& into, std::string_view option) {
   if (name == "sec") return set_flavours(into, value);
   return refuse_export(
       fmt::format("'{}' is no option of an export: there are ro, clients=NETWORK+..., squash="
-                  "none|root|all, anon=UID:GID and sec=sys|none",
+                  "none|root|all, anon=UID:GID and sec=sys|none|tls|mtls",
                   option));
 }
 
@@ -171,10 +178,11 @@ std::string NfsExport::to_string() const {
   if (anonymous_uid != defaults.anonymous_uid || anonymous_gid != defaults.anonymous_gid) {
     text += fmt::format(",anon={}:{}", anonymous_uid, anonymous_gid);
   }
-  if (!allows_sys || allows_none) {
+  if (!allows_sys || allows_none || transport != defaults.transport) {
     std::vector<std::string_view> flavours;
     if (allows_sys) flavours.emplace_back("sys");
     if (allows_none) flavours.emplace_back("none");
+    if (transport != defaults.transport) flavours.emplace_back(rpc_transport_name(transport));
     text += fmt::format(",sec={}", fmt::join(flavours, "+"));
   }
   return text;
@@ -199,6 +207,14 @@ Credentials NfsExport::squashed(Credentials caller) const {
   if (caller.gid == 0) caller.gid = anonymous_gid;
   std::ranges::replace(caller.groups, 0U, anonymous_gid);
   return caller;
+}
+
+Status check_nfs_transport(const NfsExport& exported, RpcTransport offered) {
+  if (exported.transport <= offered) return {};
+  return refuse_export(fmt::format(
+      "{} asks for sec={}: set {} for that", exported.path, rpc_transport_name(exported.transport),
+      offered == RpcTransport::kPlain ? "nfs_tls_certificate and nfs_tls_key"
+                                      : "nfs_tls_client_ca"));
 }
 
 Status check_nfs_exports(const std::vector<NfsExport>& exports) {

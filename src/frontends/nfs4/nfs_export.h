@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "frontends/nfs4/rpc_transport.h"
 #include "platform/network_range.h"
 #include "vfs/access.h"
 
@@ -36,6 +37,8 @@ struct NfsExport {
   // Flavours of RPC credentials.
   bool allows_sys = true;
   bool allows_none = false;
+  // What calls must at least travel by.
+  RpcTransport transport = RpcTransport::kPlain;
   bool read_only = true;
 
   // kInvalidArgument says which part is not as it must be.
@@ -58,6 +61,9 @@ Result<std::vector<NfsExport>> parse_nfs_exports(std::string_view text);
 
 // Two exports cannot have one path, nor one inside the other: a name would lead to two places.
 Status check_nfs_exports(const std::vector<NfsExport>& exports);
+
+// kInvalidArgument when the export asks for more than what is offered at best.
+Status check_nfs_transport(const NfsExport& exported, RpcTransport offered);
 
 // Absolute, no empty components, none that is "." or "..", not the root.
 Status check_nfs_path(std::string_view path);

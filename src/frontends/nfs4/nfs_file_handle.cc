@@ -1,7 +1,5 @@
 #include "frontends/nfs4/nfs_file_handle.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 
 #include "base/hex.h"
@@ -13,7 +11,9 @@
 namespace millrace {
 namespace {
 
-constexpr std::uint32_t kHandleFormat = 0x01000000;  // The version, and three bytes to spare.
+constexpr std::uint32_t kHandleFormat = 2;
+constexpr std::uint32_t kTreeCheckBits = 24;
+constexpr std::uint32_t kTreeCheckMask = (1U << kTreeCheckBits) - 1;
 constexpr std::size_t kHandleBodyBytes = 16;
 constexpr std::size_t kHandleKeyBytes = 16;
 
@@ -44,23 +44,24 @@ Result<NfsHandles> NfsHandles::open(const std::string& path, Random& random) {
 }
 
 NfsHandles::Bytes NfsHandles::encode(const NfsHandle& handle) const {
-  XdrWriter writer;
-  writer.u32(kHandleFormat);
-  writer.u32(handle.export_id);
-  writer.u64(handle.node.value());
-  writer.u64(siphash(key_, writer.written()));
   Bytes bytes;
-  std::ranges::copy(writer.written(), bytes.begin());
+  store_xdr(bytes.data(), (kHandleFormat << kTreeCheckBits) | (handle.tree_check & kTreeCheckMask));
+  store_xdr(bytes.data() + 4, handle.export_id);
+  store_xdr(bytes.data() + 8, handle.node.value());
+  store_xdr(bytes.data() + kHandleBodyBytes,
+            siphash(key_, ByteView(bytes).first(kHandleBodyBytes)));
   return bytes;
 }
 
 std::optional<NfsHandle> NfsHandles::decode(ByteView bytes) const {
   if (bytes.size() != kHandleBytes) return std::nullopt;
   XdrReader reader(bytes);
-  const std::uint32_t format = reader.u32();
-  NfsHandle handle{.export_id = reader.u32(), .node = NodeNumber(reader.u64())};
-  const bool ours =
-      format == kHandleFormat && reader.u64() == siphash(key_, bytes.first(kHandleBodyBytes));
+  const std::uint32_t head = reader.u32();
+  NfsHandle handle{.export_id = reader.u32(),
+                   .node = NodeNumber(reader.u64()),
+                   .tree_check = head & kTreeCheckMask};
+  const bool ours = head >> kTreeCheckBits == kHandleFormat &&
+                    reader.u64() == siphash(key_, bytes.first(kHandleBodyBytes));
   if (!ours) return std::nullopt;
   return handle;
 }

@@ -19,6 +19,7 @@ struct NfsHandle {
   // 0: a directory above the exports, and the node is the hash of its path.
   std::uint32_t export_id = 0;
   NodeNumber node;
+  std::uint32_t tree_check = 0;  // FileSystem::tree_check(), 24 bits.
 
   bool operator==(const NfsHandle&) const = default;
 };
@@ -26,7 +27,7 @@ struct NfsHandle {
 // Makes handles and knows its own again, also after a restart and on every gateway with the same
 // key: nothing is remembered for them. On the wire (docs/formats/nfs.md), 24 bytes, big-endian:
 //
-//   1 | 0 0 0 | export u32 | node u64 | keyed hash of all before u64
+//   2 | check u24 | export u32 | node u64 | keyed hash of all before u64
 //
 // Constant after construction, so safe from any thread.
 class NfsHandles {

@@ -8,12 +8,20 @@
 namespace millrace {
 namespace {
 
+// The current file handle's node, with what is looked up only for those who want it.
+NfsResult<NfsNode> wanted_node(NfsCompound& call, const NfsBitmap& wanted) {
+  NfsResult<NfsNode> node = call.node();
+  if (node && wanted.contains(NfsAttribute::kMountedOnFileId))
+    node->mounted_on = call.view().mounted_on(call.context(), *node);
+  return node;
+}
+
 // VERIFY and NVERIFY: kSame when all attributes are as the client has them, kNotSame otherwise.
 NfsStatus compare_attributes(NfsCompound& call) {
   const NfsBitmap wanted = NfsBitmap::read(call.arguments());
   const ByteView values = call.arguments().opaque(kNfsRecordBytesMax);
   if (!call.arguments().ok()) return NfsStatus::kBadXdr;
-  const NfsResult<NfsNode> node = call.node();
+  const NfsResult<NfsNode> node = wanted_node(call, wanted);
   if (!node) return node.error();
   if (wanted.contains_any(kNfsWriteOnlyAttributes) || wanted.contains(NfsAttribute::kRdattrError))
     return NfsStatus::kInval;
@@ -34,6 +42,7 @@ NfsAttributeWriter nfs_attribute_writer(NfsCompound& call, const NfsBitmap& want
   NfsService& service = call.service();
   NfsAttributeWriter writer{
       .handles = service.handles,
+      .view = call.view(),
       .minor_version = call.minor_version(),
       .lease_seconds = static_cast<std::uint32_t>(
           std::chrono::duration_cast<std::chrono::seconds>(service.state.options().lease).count()),
@@ -49,7 +58,7 @@ NfsAttributeWriter nfs_attribute_writer(NfsCompound& call, const NfsBitmap& want
 NfsStatus nfs_getattr(NfsCompound& call) {
   const NfsBitmap wanted = NfsBitmap::read(call.arguments());
   if (!call.arguments().ok()) return NfsStatus::kBadXdr;
-  const NfsResult<NfsNode> node = call.node();
+  const NfsResult<NfsNode> node = wanted_node(call, wanted);
   if (!node) return node.error();
   if (wanted.contains_any(kNfsWriteOnlyAttributes)) return NfsStatus::kInval;
   nfs_attribute_writer(call, wanted, *node).write(call.results(), wanted, *node);

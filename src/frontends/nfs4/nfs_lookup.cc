@@ -46,9 +46,10 @@ NfsStatus nfs_lookup(NfsCompound& call) {
 
 NfsStatus nfs_lookupp(NfsCompound& call) {
   const NfsResult<NfsNode> directory = nfs_directory(call);
-  // Only LOOKUP tells symlinks apart.
   if (!directory) {
-    return directory.error() == NfsStatus::kSymlink ? NfsStatus::kNotDir : directory.error();
+    // In 4.0 only LOOKUP tells symlinks apart.
+    const bool plainly = directory.error() == NfsStatus::kSymlink && call.minor_version() == 0;
+    return plainly ? NfsStatus::kNotDir : directory.error();
   }
   NfsResult<NfsPlace> parent = call.view().parent(call.context(), directory->place);
   if (!parent) return parent.error();

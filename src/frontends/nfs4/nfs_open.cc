@@ -56,9 +56,12 @@ NfsResult<NfsNode> claimed_node(NfsCompound& call, const NfsOpenArguments& argum
   const NfsResult<NfsPlace> child = find_nfs_child(call, arguments.name);
   if (!child) {
     const bool would_create = arguments.creates && child.error() == NfsStatus::kNoEnt;
-    return std::unexpected(would_create ? NfsStatus::kRofs : child.error());
+    if (!would_create) return std::unexpected(child.error());
+    const NfsStatus settable =
+        check_nfs_settable(arguments.creates->attributes, call.minor_version());
+    return std::unexpected(settable == NfsStatus::kOk ? NfsStatus::kRofs : settable);
   }
-  if (arguments.creates && *arguments.creates != NfsCreateMode::kUnchecked)
+  if (arguments.creates && arguments.creates->mode != NfsCreateMode::kUnchecked)
     return std::unexpected(NfsStatus::kExist);
   return call.view().node(call.context(), *child);
 }
@@ -71,13 +74,13 @@ NfsStatus check_openable(NfsCompound& call, const NfsNode& node, NfsShare share)
 }
 
 // What a client may claim depends on how far it is with what it held before our restart.
-NfsStatus check_claim(NfsClient& client, const NfsOpenArguments& arguments, NodeNumber node) {
-  switch (arguments.claim) {
+NfsStatus check_claim(NfsClient& client, NfsOpenClaim claim) {
+  switch (claim) {
     case NfsOpenClaim::kPrevious:
       return client.check_claim(true);
     case NfsOpenClaim::kDelegateCurrent:
     case NfsOpenClaim::kDelegateCurrentFh:
-      return client.files().check(arguments.delegation, node, kShareAccessRead);
+      return NfsStatus::kOk;
     case NfsOpenClaim::kDelegatePrevious:
     case NfsOpenClaim::kDelegatePreviousFh:
       return NfsStatus::kNotSupp;
@@ -86,6 +89,14 @@ NfsStatus check_claim(NfsClient& client, const NfsOpenArguments& arguments, Node
       break;
   }
   return client.check_claim(false);
+}
+
+// That the client has the delegation which it opens by.
+NfsStatus check_delegation(NfsClient& client, const NfsOpenArguments& arguments, NodeNumber node) {
+  const bool by_delegation = arguments.claim == NfsOpenClaim::kDelegateCurrent ||
+                             arguments.claim == NfsOpenClaim::kDelegateCurrentFh;
+  return by_delegation ? client.files().check(arguments.delegation, node, kShareAccessRead)
+                       : NfsStatus::kOk;
 }
 
 // Why there is none; nothing when there is. A reader of what never changes meets no conflict, so
@@ -137,17 +148,23 @@ NfsStatus open_claimed(NfsCompound& call, NfsClient& client, const NfsOpenArgume
   if (!is_nfs_share(arguments.share)) return NfsStatus::kInval;
   const NfsResult<NfsNode> directory = call.node();
   if (!directory) return directory.error();
+  NfsStatus status = check_claim(client, arguments.claim);
+  if (status != NfsStatus::kOk) return status;
   const NfsResult<NfsNode> node = claimed_node(call, arguments);
   if (!node) return node.error();
-  NfsStatus status = check_openable(call, *node, arguments.share);
+  status = check_openable(call, *node, arguments.share);
   if (status != NfsStatus::kOk) return status;
-  status = check_claim(client, arguments, node->place.node);
+  status = check_delegation(client, arguments, node->place.node);
   if (status != NfsStatus::kOk) return status;
   NfsResult<OpenAnswer> answer = open_node(call.service().state, client, arguments, *node);
   if (!answer) return answer.error();
   if (turn != nullptr && arguments.claim == NfsOpenClaim::kPrevious) turn->confirm();
   if (turn != nullptr && turn->needs_confirmation()) answer->flags |= kOpenResultConfirm;
-  if (answer->delegation) call.service().metrics.counter(MetricId::kNfsDelegations).add();
+  if (answer->delegation) {
+    call.service().metrics.counter(MetricId::kNfsDelegations).add();
+    client.delegated().add(
+        {.export_id = node->place.exported->id(), .tree = tree_of(node->place.node)});
+  }
   answer->change = nfs_attribute_writer(call, {}, *directory).change_of(directory->attributes);
   const bool has_open = (answer->flags & kOpenResultNoOpenStateid) == 0;
   call.current() = {.place = node->place,
@@ -159,6 +176,8 @@ NfsStatus open_claimed(NfsCompound& call, NfsClient& client, const NfsOpenArgume
 }  // namespace
 
 NfsStatus nfs_open(NfsCompound& call) {
+  // A turn of 4.0 is taken once, so it is taken where the rest can wait.
+  if (call.minor_version() == 0 && call.must_move()) return NfsStatus::kOk;
   const NfsResult<NfsOpenArguments> arguments =
       read_nfs_open(call.arguments(), call.minor_version());
   if (!arguments) return arguments.error();

@@ -1,34 +1,29 @@
 #include "frontends/nfs4/nfs_open_arguments.h"
 
-#include "frontends/nfs4/nfs_bitmap.h"
+#include "frontends/nfs4/nfs_attributes.h"
 
 namespace millrace {
 namespace {
 
-void skip_attributes(XdrReader& reader) {
-  NfsBitmap::read(reader);
-  reader.opaque(kNfsRecordBytesMax);
-}
-
 // Nothing is ever created, so what it would become is not kept.
-NfsCreateMode read_create(XdrReader& reader) {
-  const auto mode = reader.enumeration<NfsCreateMode>();
-  switch (mode) {
+NfsCreation read_create(XdrReader& reader) {
+  NfsCreation creation{.mode = reader.enumeration<NfsCreateMode>(), .attributes = {}};
+  switch (creation.mode) {
     case NfsCreateMode::kUnchecked:
     case NfsCreateMode::kGuarded:
-      skip_attributes(reader);
+      creation.attributes = skip_nfs_attributes(reader);
       break;
     case NfsCreateMode::kExclusive:
       reader.fixed(8);
       break;
     case NfsCreateMode::kExclusive41:
       reader.fixed(8);
-      skip_attributes(reader);
+      creation.attributes = skip_nfs_attributes(reader);
       break;
     default:
       reader.fail("there is no such way to create");
   }
-  return mode;
+  return creation;
 }
 
 void read_claim(XdrReader& reader, NfsOpenArguments& arguments) {

@@ -6,12 +6,20 @@
 
 namespace millrace {
 
+// Whether an operation waits for a disk or a store, and so where it is done.
+enum class NfsWaits : std::uint8_t {
+  kNever,  // On the loop.
+  // On the loop with what is at hand; on the work executor, from its beginning, when that is not
+  // enough. So it changes nothing before it has all that it may have to wait for.
+  kPerhaps,
+  kAlways,  // On the work executor; also what takes long.
+};
+
 // How an operation is done. It decodes its arguments, and on success has written what follows its
 // status; what it wrote before a failure is taken back.
 struct NfsOperationRow {
   NfsStatus (*execute)(NfsCompound& call) = nullptr;
-  // Always done on the work executor: it may wait for a disk or a store.
-  bool blocks = true;
+  NfsWaits waits = NfsWaits::kAlways;
 };
 
 // Null when the minor version has no such operation.
@@ -59,9 +67,15 @@ NfsStatus nfs_release_lockowner(NfsCompound& call);
 NfsStatus nfs_renew(NfsCompound& call);
 NfsStatus nfs_setclientid(NfsCompound& call);
 NfsStatus nfs_setclientid_confirm(NfsCompound& call);
-// What changes something: kRofs.
+// What changes something: kRofs, if nothing else is wrong.
+NfsStatus nfs_commit(NfsCompound& call);
+NfsStatus nfs_create(NfsCompound& call);
+NfsStatus nfs_link(NfsCompound& call);
 NfsStatus nfs_mutation(NfsCompound& call);
+NfsStatus nfs_remove(NfsCompound& call);
+NfsStatus nfs_rename(NfsCompound& call);
 NfsStatus nfs_setattr(NfsCompound& call);
+NfsStatus nfs_write(NfsCompound& call);
 NfsStatus nfs_unsupported(NfsCompound& call);
 
 }  // namespace millrace

@@ -23,7 +23,8 @@ inline constexpr std::size_t kNfsOpaqueBytesMax = 1024;  // Owners of clients, o
 inline constexpr std::size_t kNfsNameBytesMax = 255;
 inline constexpr std::size_t kNfsLinkBytesMax = 4096;
 inline constexpr std::size_t kNfsTagBytesMax = 1024;
-inline constexpr std::size_t kNfsBitmapWordsMax = 8;
+// Attributes that nobody knows are no mistake: up to the number 8191.
+inline constexpr std::size_t kNfsBitmapWordsMax = 256;
 inline constexpr std::size_t kNfsTestedStateidsMax = 4096;
 inline constexpr std::uint32_t kNfsReadBytesMax = static_cast<std::uint32_t>(kMiB);
 inline constexpr std::uint32_t kNfsOperationsMax = 128;  // In one COMPOUND.
@@ -244,6 +245,8 @@ inline constexpr std::uint32_t kNfsAccessDelete = 0x10;
 inline constexpr std::uint32_t kNfsAccessExecute = 0x20;
 
 // Operations of the callback program.
+// Procedures and operations of callbacks.
+inline constexpr std::uint32_t kNfsCallbackCompound = 1;
 inline constexpr std::uint32_t kNfsCallbackRecall = 4;
 inline constexpr std::uint32_t kNfsCallbackRecallAny = 8;
 inline constexpr std::uint32_t kNfsCallbackRecallSlot = 10;

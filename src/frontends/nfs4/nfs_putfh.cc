@@ -8,6 +8,12 @@ NfsStatus nfs_putfh(NfsCompound& call) {
   const std::optional<NfsHandle> handle = call.service().handles.decode(bytes);
   if (!handle) return NfsStatus::kBadHandle;
   NfsResult<NfsPlace> place = call.view().find(*handle);
+  if (!place && place.error() == NfsStatus::kStale && call.view().is_foreign(*handle)) {
+    if (call.must_move()) return NfsStatus::kOk;
+    const NfsStatus status = call.view().adopt(call.context(), *handle);
+    if (status != NfsStatus::kOk) return status;
+    place = call.view().find(*handle);
+  }
   if (!place) return place.error();
   call.current() = {.place = *std::move(place)};
   return NfsStatus::kOk;
@@ -21,7 +27,7 @@ NfsStatus nfs_putrootfh(NfsCompound& call) {
 NfsStatus nfs_getfh(NfsCompound& call) {
   const NfsResult<NfsPlace> place = call.place();
   if (!place) return place.error();
-  call.results().opaque(call.service().handles.encode(NfsView::handle_of(*place)));
+  call.results().opaque(call.service().handles.encode(call.view().handle_of(*place)));
   return NfsStatus::kOk;
 }
 

@@ -8,6 +8,7 @@
 #include "frontends/nfs4/nfs_open_arguments.h"
 #include "frontends/nfs4/nfs_operations.h"
 #include "frontends/nfs4/nfs_status.h"
+#include "frontends/nfs4/nfs_turn.h"
 #include "platform/file.h"
 
 namespace millrace {
@@ -39,7 +40,7 @@ Slice with_share(const Slice& bytes, NfsReadBudget::Share share) {
 }
 
 // A file whose open nobody checked: a client that reads without one, or a file that was not read
-// lately. Blocks.
+// lately. May wait.
 NfsResult<std::shared_ptr<OpenFile>> open_to_read(NfsCompound& call) {
   const NfsResult<NfsNode> node = call.node();
   if (!node) return std::unexpected(node.error());
@@ -100,8 +101,13 @@ NfsStatus read_from(NfsCompound& call, const std::shared_ptr<OpenFile>& file, st
 }
 
 NfsStatus check_stateid(NfsCompound& call, const NfsStateid& stateid, NodeNumber node) {
-  if (call.slot() == nullptr)
-    return call.service().state.clients40().check(stateid, node, kShareAccessRead);
+  if (call.slot() == nullptr) {
+    const NfsStatus status =
+        call.service().state.clients40().check(stateid, node, kShareAccessRead);
+    // So that the read is counted for its client.
+    if (status == NfsStatus::kOk && !is_special(stateid)) (void)client_of(call, stateid);
+    return status;
+  }
   return call.slot()->session().client().files().check(stateid, node, kShareAccessRead);
 }
 
@@ -121,7 +127,6 @@ NfsStatus nfs_read(NfsCompound& call) {
   // Whoever has the file open was allowed to read it then.
   std::shared_ptr<OpenFile> file;
   if (!is_special(*stateid)) file = call.service().recent.known(place->node);
-  if (file == nullptr && call.must_move()) return NfsStatus::kOk;
   const NfsStatus status = check_stateid(call, *stateid, place->node);
   if (status != NfsStatus::kOk) return status;
   if (file == nullptr) {

@@ -1,11 +1,13 @@
 #include "frontends/nfs4/nfs_server.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/log.h"
+#include "frontends/nfs4/nfs_callback.h"
 #include "frontends/nfs4/nfs_compound.h"
 #include "frontends/nfs4/rpc_message.h"
 
@@ -15,7 +17,10 @@ namespace {
 constexpr int kNfsAcceptsPerTurn = 64;
 constexpr Duration kNfsAcceptPause = std::chrono::milliseconds(200);
 constexpr Duration kSweepInterval = std::chrono::minutes(1);
+// Each asks the registry once for each version that clients have delegations in.
+constexpr std::uint32_t kSweepsPerPurgeCheck = 5;
 constexpr std::size_t kScratchBytes = 256 * 1024;
+constexpr std::string_view kRpcTlsProtocol = "sunrpc";
 
 void answer_plainly(RpcReturn& back, const RpcCall& call, RpcAccepted outcome) {
   XdrWriter writer = begin_rpc_record();
@@ -52,8 +57,12 @@ Result<std::unique_ptr<NfsServer>> NfsServer::start(const Parts& parts, NfsServe
   const std::string key = options.handle_key_file.empty() ? options.state_directory + "/handle.key"
                                                           : options.handle_key_file;
   MR_ASSIGN_OR_RETURN(const NfsHandles handles, NfsHandles::open(key, parts.random));
-  std::unique_ptr<NfsServer> server(
-      new NfsServer(parts, std::move(options), std::move(state), handles, std::move(listener)));
+  std::unique_ptr<const TlsServer> tls;
+  if (options.tls) {
+    MR_ASSIGN_OR_RETURN(tls, TlsServer::open(*options.tls, kRpcTlsProtocol));
+  }
+  std::unique_ptr<NfsServer> server(new NfsServer(parts, std::move(options), std::move(state),
+                                                  handles, std::move(tls), std::move(listener)));
   run_and_wait(server->loops_.front()->events, [&server] {
     server->watch();
     server->sweep_later();
@@ -62,7 +71,8 @@ Result<std::unique_ptr<NfsServer>> NfsServer::start(const Parts& parts, NfsServe
 }
 
 NfsServer::NfsServer(const Parts& parts, NfsServerOptions options, std::unique_ptr<NfsState> state,
-                     const NfsHandles& handles, TcpListener listener)
+                     const NfsHandles& handles, std::unique_ptr<const TlsServer> tls,
+                     TcpListener listener)
     : options_(std::move(options)),
       state_(std::move(state)),
       service_{.files = parts.files,
@@ -75,6 +85,7 @@ NfsServer::NfsServer(const Parts& parts, NfsServerOptions options, std::unique_p
                .started = parts.clock.wall_now(),
                .request_timeout = options_.request_timeout,
                .reads = NfsReadBudget(options_.read_bytes_max)},
+      tls_(std::move(tls)),
       listener_(std::move(listener)) {
   for (std::size_t i = 0; i < std::max<std::size_t>(options_.loop_threads, 1); ++i)
     loops_.push_back(std::make_unique<Loop>(i));
@@ -200,14 +211,64 @@ void NfsServer::sweep_later() {
     sweep_later();
     std::optional<Gate::Pass> pass = calls_.enter();
     if (!pass) return;
-    service_.work.resume([this, kept = std::move(*pass)] {
+    const bool asks_registry = ++sweeps_ % kSweepsPerPurgeCheck == 0;
+    service_.work.resume([this, asks_registry, kept = std::move(*pass)] {
       state_->sweep();
       service_.wholes.sweep();
+      if (asks_registry) recall_purged_versions();
     });
   });
 }
 
+// ---- Taking delegations back
+
+void NfsServer::recall(const NfsDelegated::IsGone& is_gone) {
+  for (const std::shared_ptr<NfsSession>& session : state_->clients().take_delegated(is_gone)) {
+    const std::optional<NfsConnectionId> id = session->back_channel();
+    if (!id) continue;
+    Loop& loop = *loops_[id->value() % loops_.size()];
+    loop.events.resume([&loop, session, id = *id] {
+      const auto found = std::ranges::find(loop.connections, id,
+                                           [](const auto& connection) { return connection->id(); });
+      if (found != loop.connections.end()) recall_nfs_delegations(*found, session);
+    });
+  }
+}
+
+void NfsServer::recall_export(const NfsExport& removed) {
+  recall([id = removed.id()](const NfsDelegationPlace& place) { return place.export_id == id; });
+}
+
+void NfsServer::recall_purged_versions() {
+  const RequestContext context(service_.clock.now() + service_.request_timeout, "nfs");
+  std::set<TreeNumber> trees;
+  for (const NfsDelegationPlace& place : state_->clients().delegated())
+    trees.insert(place.tree);
+  for (const TreeNumber tree : trees) {
+    const Result<bool> purged = service_.files.drop_if_purged(context, tree);
+    // A registry that cannot be asked now is asked again.
+    if (!purged || !*purged) continue;
+    service_.recent.forget(tree);
+    recall([tree](const NfsDelegationPlace& place) { return place.tree == tree; });
+  }
+}
+
 // ---- Calls
+
+// Also the probe of a client that would like TLS: an answer as to any other means "no".
+void NfsServer::answer_null(const RpcCall& call, RpcReturn back) {
+  const std::shared_ptr<RpcConnection> connection = back.shared_connection();
+  std::unique_ptr<TlsStream> tls;
+  if (call.caller.flavour == RpcFlavour::kTls && tls_ != nullptr && connection->may_start_tls()) {
+    Result<std::unique_ptr<TlsStream>> accepted = tls_->accept();
+    if (accepted) tls = *std::move(accepted);
+  }
+  if (tls == nullptr) return answer_plainly(back, call, RpcAccepted::kSuccess);
+  XdrWriter writer = begin_rpc_record();
+  write_rpc_answer(writer, call.xid, RpcAccepted::kSuccess, kRpcStartTls);
+  back.send(writer);
+  connection->start_tls(std::move(tls));
+}
 
 void NfsServer::on_call(Slice record, RpcReturn back) {
   XdrReader reader(record.bytes());
@@ -236,9 +297,8 @@ void NfsServer::on_call(Slice record, RpcReturn back) {
     service_.metrics.counter(MetricId::kNfsRequests, {static_cast<std::size_t>(procedure)}).add();
   };
   if (call.procedure == kNfsProcedureNull) {
-    // Also the probe of a client that would like TLS: no answer to that is "no".
     count_procedure(NfsMetricProcedure::kNull);
-    return answer_plainly(back, call, RpcAccepted::kSuccess);
+    return answer_null(call, std::move(back));
   }
   if (call.procedure != kNfsProcedureCompound) {
     return answer_plainly(back, call, RpcAccepted::kProcedureUnavailable);

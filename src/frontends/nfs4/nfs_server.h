@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -25,6 +26,8 @@ struct NfsServerOptions {
   std::string state_directory;
   // Gateways with the same one know each other's handles. Empty: in the state directory.
   std::string handle_key_file = {};
+  // Nothing: clients cannot ask for TLS.
+  std::optional<TlsServerFiles> tls = {};
   NfsStateOptions state = {};
   std::size_t loop_threads = 2;
   std::size_t connections_max = 16 * 1024;
@@ -48,13 +51,20 @@ class NfsServer final : private RpcHandler {
     Random& random;
     Disk& disk;
   };
-  // kConflict when somebody listens there; otherwise as the disk fails, with a sentence.
+  // kConflict when somebody listens there, kInvalidArgument for a file of TLS that is none;
+  // otherwise as the disk fails, with a sentence.
   static Result<std::unique_ptr<NfsServer>> start(const Parts& parts, NfsServerOptions options);
   // Stops at once.
   ~NfsServer() override;
 
   // Takes no more calls, and lets those under way end until the deadline.
   void stop(TimePoint deadline);
+
+  // Asks clients for the delegations that they have below an export which was taken away.
+  void recall_export(const NfsExport& removed);
+  // The same for versions that the registry has purged meanwhile, whose files are stale from then
+  // on. Done every few minutes. Blocks.
+  void recall_purged_versions();
 
   std::uint16_t port() const { return listener_.port(); }
   std::size_t connections() const;
@@ -65,10 +75,11 @@ class NfsServer final : private RpcHandler {
   struct Loop;
 
   NfsServer(const Parts& parts, NfsServerOptions options, std::unique_ptr<NfsState> state,
-            const NfsHandles& handles, TcpListener listener);
+            const NfsHandles& handles, std::unique_ptr<const TlsServer> tls, TcpListener listener);
 
   void on_call(Slice record, RpcReturn back) override;
   void on_closed(RpcConnection& connection, RpcEnd end) override;
+  void answer_null(const RpcCall& call, RpcReturn back);
 
   void watch();
   void accept();
@@ -76,12 +87,14 @@ class NfsServer final : private RpcHandler {
   void add(AcceptedTcp accepted);
   void stop_listening();
   void sweep_later();
+  void recall(const NfsDelegated::IsGone& is_gone);
   template <class Each>
   void for_each_connection(Each each);
 
   const NfsServerOptions options_;
   const std::unique_ptr<NfsState> state_;
   NfsService service_;
+  const std::unique_ptr<const TlsServer> tls_;  // Null: there is none.
   const TcpListener listener_;
   Gate calls_;
 
@@ -89,6 +102,7 @@ class NfsServer final : private RpcHandler {
   bool listening_ = false;
   EventLoop::TimerId pause_ = 0;
   EventLoop::TimerId sweep_ = 0;
+  std::uint32_t sweeps_ = 0;
   std::uint64_t next_connection_ = 1;
 
   mutable Mutex mutex_;

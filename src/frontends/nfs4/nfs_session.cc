@@ -125,6 +125,22 @@ std::optional<NfsConnectionId> NfsSession::back_channel() const {
   return back_connections_.back();
 }
 
+std::optional<std::uint32_t> NfsSession::begin_callback() {
+  MutexLock lock(mutex_);
+  if (std::exchange(calls_back_, true)) {
+    calls_back_again_ = true;
+    return std::nullopt;
+  }
+  return next_callback_;
+}
+
+bool NfsSession::end_callback(bool counted) {
+  MutexLock lock(mutex_);
+  calls_back_ = false;
+  if (counted) ++next_callback_;
+  return std::exchange(calls_back_again_, false);
+}
+
 void NfsSession::end() {
   drop_replies();
   MutexLock lock(mutex_);

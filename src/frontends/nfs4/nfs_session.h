@@ -47,6 +47,7 @@ struct NfsSessionTerms {
   NfsChannelAttributes fore;
   NfsChannelAttributes back;
   std::uint32_t callback_program = 0;
+  std::uint32_t minor_version = 1;  // Callbacks are of the same.
   // The client asked for callbacks on its connections.
   bool wants_callbacks = false;
 };
@@ -83,6 +84,12 @@ class NfsSession : public std::enable_shared_from_this<NfsSession> {
   // The connection for callbacks that was bound last; nothing when the client has left none.
   std::optional<NfsConnectionId> back_channel() const MR_EXCLUDES(mutex_);
 
+  // The number of the next callback on the one slot that there is for them. Nothing while one is
+  // under way: its end_callback() then says that another was wanted.
+  std::optional<std::uint32_t> begin_callback() MR_EXCLUDES(mutex_);
+  // `counted`: the client has answered it, so that the next one gets the next number.
+  bool end_callback(bool counted) MR_EXCLUDES(mutex_);
+
   void end() MR_EXCLUDES(mutex_);
   void drop_replies() MR_EXCLUDES(mutex_);
 
@@ -103,6 +110,9 @@ class NfsSession : public std::enable_shared_from_this<NfsSession> {
   bool ended_ MR_GUARDED_BY(mutex_) = false;
   NfsSlotTable slots_ MR_GUARDED_BY(mutex_);
   std::vector<NfsConnectionId> back_connections_ MR_GUARDED_BY(mutex_);
+  std::uint32_t next_callback_ MR_GUARDED_BY(mutex_) = 1;
+  bool calls_back_ MR_GUARDED_BY(mutex_) = false;
+  bool calls_back_again_ MR_GUARDED_BY(mutex_) = false;
 };
 
 // A request that runs. Ends with finish(), or by destruction: then a retry hears that the reply was

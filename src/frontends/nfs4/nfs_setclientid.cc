@@ -1,6 +1,7 @@
 #include "frontends/nfs4/nfs_client.h"
 #include "frontends/nfs4/nfs_open_arguments.h"
 #include "frontends/nfs4/nfs_operations.h"
+#include "frontends/nfs4/nfs_turn.h"
 
 namespace millrace {
 namespace {
@@ -46,7 +47,7 @@ NfsStatus nfs_setclientid_confirm(NfsCompound& call) {
 NfsStatus nfs_renew(NfsCompound& call) {
   const NfsClientId client(call.arguments().u64());
   if (!call.arguments().ok()) return NfsStatus::kBadXdr;
-  const auto found = call.service().state.clients40().find(client);
+  const auto found = client_of(call, client);
   return found ? NfsStatus::kOk : found.error();
 }
 
@@ -54,7 +55,7 @@ NfsStatus nfs_release_lockowner(NfsCompound& call) {
   const NfsClientId client(call.arguments().u64());
   const std::string owner(call.arguments().text(kNfsOpaqueBytesMax));
   if (!call.arguments().ok()) return NfsStatus::kBadXdr;
-  const auto found = call.service().state.clients40().find(client);
+  const auto found = client_of(call, client);
   return found ? (*found)->turns().release_lock_owner(owner) : found.error();
 }
 

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/at_hand.h"
+
 namespace millrace {
 
 Result<std::unique_ptr<NfsState>> NfsState::open(Disk& disk, const std::string& folder,
@@ -51,7 +53,8 @@ NfsResult<NfsStateid> NfsState::open_file(NfsClient& client, const NfsOpenReques
   if (const NfsStatus status = client.check_claim(request.reclaim); status != NfsStatus::kOk)
     return std::unexpected(status);
   NfsResult<NfsStateid> stateid = client.files().open(request);
-  if (!stateid && stateid.error() == NfsStatus::kShareDenied && drop_gone())
+  if (!stateid && stateid.error() == NfsStatus::kShareDenied && AtHandOnly::may_wait().ok() &&
+      drop_gone())
     stateid = client.files().open(request);
   return stateid;
 }

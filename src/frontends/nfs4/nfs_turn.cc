@@ -12,7 +12,7 @@ std::string pack_answer(NfsCompound& call, NfsStatus status, ByteView result) {
   XdrWriter writer;
   writer.enumeration(status);
   if (call.current()) {
-    writer.opaque(call.service().handles.encode(NfsView::handle_of(call.current()->place)));
+    writer.opaque(call.service().handles.encode(call.view().handle_of(call.current()->place)));
   } else {
     writer.opaque({});
   }
@@ -40,16 +40,22 @@ std::shared_ptr<NfsClient> session_client(NfsCompound& call) {
   return {std::shared_ptr<void>(), &call.slot()->session().client()};
 }
 
+NfsResult<std::shared_ptr<NfsClient>> noted(NfsCompound& call,
+                                            NfsResult<std::shared_ptr<NfsClient>> client) {
+  if (client) call.note_client(*client);
+  return client;
+}
+
 }  // namespace
 
 NfsResult<std::shared_ptr<NfsClient>> client_of(NfsCompound& call, const NfsStateid& stateid) {
   if (call.slot() != nullptr) return session_client(call);
-  return call.service().state.clients40().find(stateid);
+  return noted(call, call.service().state.clients40().find(stateid));
 }
 
 NfsResult<std::shared_ptr<NfsClient>> client_of(NfsCompound& call, NfsClientId sent) {
   if (call.slot() != nullptr) return session_client(call);
-  return call.service().state.clients40().find(sent);
+  return noted(call, call.service().state.clients40().find(sent));
 }
 
 NfsStatus run_in_turn(NfsCompound& call,

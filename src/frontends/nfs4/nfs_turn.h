@@ -10,7 +10,7 @@
 namespace millrace {
 
 // Whose state an operation is about: the session's client, or in 4.0 the one that was given the
-// stateid, or that has this id. Kept as long as the result.
+// stateid, or that has this id. Kept as long as the result; the call counts as that client's.
 NfsResult<std::shared_ptr<NfsClient>> client_of(NfsCompound& call, const NfsStateid& stateid);
 NfsResult<std::shared_ptr<NfsClient>> client_of(NfsCompound& call, NfsClientId sent);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/at_hand.h"
 #include "base/log.h"
 #include "base/siphash.h"
 #include "frontends/nfs4/nfs_status.h"
@@ -39,12 +40,27 @@ NfsPlace NfsView::root() {
   return {.node = directory_number(kRootDirectory), .directory = std::string(kRootDirectory)};
 }
 
-NfsHandle NfsView::handle_of(const NfsPlace& place) {
-  return {.export_id = place.exported != nullptr ? place.exported->id() : 0, .node = place.node};
+NfsHandle NfsView::handle_of(const NfsPlace& place) const {
+  if (place.exported == nullptr) return {.export_id = 0, .node = place.node};
+  if (last_tree_ != tree_of(place.node)) {
+    last_check_ = files_.tree_check(place.node).value_or(0);
+    last_tree_ = tree_of(place.node);
+  }
+  return {.export_id = place.exported->id(), .node = place.node, .tree_check = last_check_};
+}
+
+bool NfsView::is_foreign(const NfsHandle& handle) const {
+  return handle.export_id != 0 && !files_.tree_check(handle.node);
+}
+
+NfsStatus NfsView::adopt(const RequestContext& context, const NfsHandle& handle) const {
+  return nfs_status_of(files_.find_tree(context, handle.node, handle.tree_check),
+                       NfsAttempt::kNode);
 }
 
 NfsStatus NfsView::admit(const NfsExport& exported) const {
   if (!exported.allows(client_.address)) return NfsStatus::kAccess;
+  if (client_.transport < exported.transport) return NfsStatus::kWrongSec;
   const bool known =
       client_.caller.flavour == RpcFlavour::kSys ? exported.allows_sys : exported.allows_none;
   return known ? NfsStatus::kOk : NfsStatus::kWrongSec;
@@ -56,6 +72,9 @@ NfsResult<NfsPlace> NfsView::find(const NfsHandle& handle) const {
     if (exported == nullptr) return std::unexpected(NfsStatus::kStale);
     if (const NfsStatus status = admit(*exported); status != NfsStatus::kOk)
       return std::unexpected(status);
+    // Another version may have this number here.
+    if (files_.tree_check(handle.node) != handle.tree_check)
+      return std::unexpected(NfsStatus::kStale);
     return NfsPlace{.exported = exported, .node = handle.node};
   }
   // There are few of them, and nobody works there.
@@ -83,6 +102,8 @@ NfsNode NfsView::directory_above(const std::string& path) const {
 
 NfsResult<NfsNode> NfsView::export_root(const RequestContext& context,
                                         const NfsExport& exported) const {
+  if (const Status at_hand = AtHandOnly::may_wait(); !at_hand.ok())
+    return std::unexpected(nfs_status_of(at_hand, NfsAttempt::kName));
   const Result<NodeAttributes> found = files_.resolve(context, exported.source);
   if (!found) {
     log_warn("an export cannot be shown", {{"path", exported.path},
@@ -99,12 +120,15 @@ NfsResult<NfsNode> NfsView::node(const RequestContext& context, const NfsPlace& 
   if (place.exported == nullptr) return directory_above(place.directory);
   const Result<NodeAttributes> found = files_.attributes(context, place.node);
   if (!found) return std::unexpected(nfs_status_of(found.error(), NfsAttempt::kNode));
-  NfsNode node{.place = place, .attributes = *found, .mounted_on = place.node.value()};
-  if (found->kind != NodeKind::kDirectory) return node;
-  const Result<NodeAttributes> top = files_.resolve(context, place.exported->source);
-  if (top && top->number == place.node)
-    node.mounted_on = directory_number(place.exported->path).value();
-  return node;
+  return NfsNode{.place = place, .attributes = *found, .mounted_on = place.node.value()};
+}
+
+std::uint64_t NfsView::mounted_on(const RequestContext& context, const NfsNode& node) const {
+  const NfsExport* const exported = node.place.exported;
+  if (exported == nullptr || node.attributes.kind != NodeKind::kDirectory) return node.mounted_on;
+  const Result<NodeAttributes> top = files_.resolve(context, exported->source);
+  const bool is_top = top && top->number == node.place.node;
+  return is_top ? directory_number(exported->path).value() : node.mounted_on;
 }
 
 NfsResult<NfsPlace> NfsView::lookup(const RequestContext& context, const NfsPlace& directory,

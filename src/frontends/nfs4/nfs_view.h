@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -13,6 +14,7 @@
 #include "platform/network_range.h"
 #include "vfs/access.h"
 #include "vfs/file_system.h"
+#include "vfs/node_number.h"
 
 namespace millrace {
 
@@ -28,18 +30,20 @@ struct NfsPlace {
 struct NfsNode {
   NfsPlace place;
   NodeAttributes attributes;
-  // The number of the directory that it covers, for the root of an export; else its own.
+  // The number of the directory that it covers, for the root of an export; else its own. Of the
+  // current file handle it is looked up when it is wanted: NfsView::mounted_on().
   std::uint64_t mounted_on = 0;
 };
 
 // The tree as one client sees it during one request: the exports that it may see, and the
 // directories that lead to them. Valid as long as what it was made with; one thread at a time.
-// Methods block, but for those that take no context.
+// Methods may wait, but for those that take no context.
 class NfsView {
  public:
   struct Client {
     NetworkAddress address;
     const RpcCaller& caller;
+    RpcTransport transport = RpcTransport::kPlain;
   };
   NfsView(FileSystem& files, std::shared_ptr<const NfsExportTable> table, Client client,
           WallTime started);
@@ -48,9 +52,14 @@ class NfsView {
   // kStale when there is no such place any more; kAccess and kWrongSec when it is not this
   // client's.
   NfsResult<NfsPlace> find(const NfsHandle& handle) const;
-  static NfsHandle handle_of(const NfsPlace& place);
+  // Whether the handle is of a version that only another gateway has shown so far; and the search
+  // for it.
+  bool is_foreign(const NfsHandle& handle) const;
+  NfsStatus adopt(const RequestContext& context, const NfsHandle& handle) const;
+  NfsHandle handle_of(const NfsPlace& place) const;
 
   NfsResult<NfsNode> node(const RequestContext& context, const NfsPlace& place) const;
+  std::uint64_t mounted_on(const RequestContext& context, const NfsNode& node) const;
   // A child of a directory, whose access was checked.
   NfsResult<NfsPlace> lookup(const RequestContext& context, const NfsPlace& directory,
                              std::string_view name) const;
@@ -76,6 +85,9 @@ class NfsView {
   const std::shared_ptr<const NfsExportTable> table_;
   const Client client_;
   const WallTime started_;
+  // Of the version that a handle was last made for: a directory is all of one.
+  mutable std::optional<TreeNumber> last_tree_;
+  mutable std::uint32_t last_check_ = 0;
 };
 
 }  // namespace millrace

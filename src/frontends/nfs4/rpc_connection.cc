@@ -3,7 +3,9 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -16,6 +18,8 @@ namespace millrace {
 namespace {
 
 constexpr int kReceivesPerTurn = 4;
+constexpr std::size_t kEncryptedPartBytes = 64 * 1024;
+constexpr std::uint64_t kGatheredBytesMax = 512 * kKiB;
 constexpr int kKeepAliveIdleSeconds = 60;
 constexpr int kKeepAliveIntervalSeconds = 15;
 constexpr int kKeepAliveProbes = 4;
@@ -46,13 +50,14 @@ void RpcConnection::run_on_loop(Method method) {
       [self = shared_from_this(), method = std::move(method)]() mutable { method(*self); });
 }
 
-std::shared_ptr<const Caller> RpcConnection::caller(std::uint32_t uid) {
-  if (last_caller_ == nullptr || last_uid_ != uid) {
+const RequestContext& RpcConnection::context(std::uint32_t uid) {
+  if (!last_context_ || last_uid_ != uid) {
     last_uid_ = uid;
-    last_caller_ = std::make_shared<const Caller>(
-        Caller{.principal = fmt::format("uid:{}@{}", uid, peer_.to_string()), .run = {}});
+    last_context_ =
+        RequestContext(TimePoint::max(), fmt::format("uid:{}@{}", uid, peer_.to_string()))
+            .with_cancellation(cancellation_);
   }
-  return last_caller_;
+  return *last_context_;
 }
 
 // ---- Coming and going
@@ -72,6 +77,7 @@ void RpcConnection::close(RpcEnd end) {
   const auto self = shared_from_this();
   if (timer_ != 0) parts_.loop.cancel_timer(std::exchange(timer_, 0));
   parts_.loop.unwatch(socket_.descriptor());
+  say_goodbye();
   ::shutdown(socket_.descriptor(), SHUT_RDWR);
   output_ = {};
   cancellation_->request();
@@ -151,7 +157,12 @@ void RpcConnection::receive() {
       close();  // A client that ends its side has gone.
       return;
     }
-    take(ByteView(parts_.scratch).first(static_cast<std::size_t>(got)));
+    const ByteView received = ByteView(parts_.scratch).first(static_cast<std::size_t>(got));
+    if (tls_ != nullptr) {
+      take_encrypted(received);
+    } else {
+      take(received);
+    }
     if (static_cast<std::size_t>(got) < parts_.scratch.size()) break;
   }
   receiving_ = false;
@@ -159,6 +170,7 @@ void RpcConnection::receive() {
 }
 
 void RpcConnection::take(ByteView bytes) {
+  const bool in_the_open = tls_ == nullptr;
   while (!closed_) {
     Result<std::optional<Slice>> record = records_.next(bytes);
     if (!record) {
@@ -171,6 +183,8 @@ void RpcConnection::take(ByteView bytes) {
     greeted_ = true;
     received_record_ = true;
     on_record(std::move(**record));
+    // Nothing that was sent in the open passes for what TLS protects.
+    if (in_the_open && tls_ != nullptr) return take_encrypted(bytes);
   }
 }
 
@@ -187,6 +201,76 @@ void RpcConnection::on_record(Slice record) {
   parts_.handler.on_call(std::move(record), RpcReturn(shared_from_this()));
 }
 
+// ---- TLS
+
+void RpcConnection::start_tls(std::unique_ptr<TlsStream> tls) {
+  tls_ = std::move(tls);
+  // It has the time of a new connection to say something.
+  greeted_ = false;
+}
+
+RpcTransport RpcConnection::transport() const {
+  if (tls_ == nullptr) return RpcTransport::kPlain;
+  return tls_->knows_peer() ? RpcTransport::kMutualTls : RpcTransport::kTls;
+}
+
+void RpcConnection::take_encrypted(ByteView bytes) {
+  if (bytes.empty()) return;
+  Status status = tls_->receive(bytes);
+  while (status.ok() && !closed_) {
+    const Result<std::size_t> size = tls_->read(parts_.scratch);
+    if (!size) status = size.error();
+    if (!size || *size == 0) break;
+    take(ByteView(parts_.scratch).first(*size));
+  }
+  if (closed_) return;
+  push_encrypted();
+  if (status.ok()) return;
+  if (status != StatusCode::kUnavailable) {
+    log_info("a client is cut off in TLS",
+             {{"client", peer_.to_string()}, {"error", status.to_string()}});
+  }
+  // It hears why, if it listens.
+  (void)output_.send(socket_.descriptor());
+  close(status == StatusCode::kUnavailable ? RpcEnd::kClosed : RpcEnd::kMalformed);
+}
+
+void RpcConnection::push_encrypted() {
+  Slice output = tls_->output();
+  if (!output.empty()) output_.push({XdrPiece{.memory = std::move(output)}});
+}
+
+// What sendfile(2) would send is read here.
+Status RpcConnection::encrypt(const std::vector<XdrPiece>& pieces) {
+  if (!tls_->is_ready()) return {StatusCode::kConflict, "TLS is not agreed on yet"};
+  std::vector<std::byte> part(kEncryptedPartBytes);
+  for (const XdrPiece& piece : pieces) {
+    if (piece.file == nullptr) {
+      MR_RETURN_IF_ERROR(tls_->write(piece.memory.bytes()));
+      continue;
+    }
+    for (std::uint64_t done = 0; done < piece.range.length;) {
+      const std::size_t wanted = std::min<std::uint64_t>(part.size(), piece.range.length - done);
+      const ssize_t got = ::pread(piece.file->descriptor(), part.data(), wanted,
+                                  static_cast<off_t>(piece.range.offset + done));
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) return {StatusCode::kInternal, "a cached file is shorter than its answer"};
+      MR_RETURN_IF_ERROR(tls_->write(ByteView(part).first(static_cast<std::size_t>(got))));
+      done += static_cast<std::uint64_t>(got);
+    }
+  }
+  push_encrypted();
+  return {};
+}
+
+// A client can tell this from a connection that somebody cut. Nobody waits for it to be sent.
+void RpcConnection::say_goodbye() {
+  if (tls_ == nullptr || !output_.empty()) return;
+  tls_->end();
+  push_encrypted();
+  (void)output_.send(socket_.descriptor());
+}
+
 // ---- Sending
 
 void RpcConnection::answer(std::vector<XdrPiece> pieces) {
@@ -199,10 +283,17 @@ void RpcConnection::answer(std::vector<XdrPiece> pieces) {
 void RpcConnection::add_answer(std::vector<XdrPiece> pieces) {
   if (closed_) return;
   const bool idle = output_.empty();
-  output_.push(std::move(pieces));
-  // Answers to what is just being received go out together.
-  if (receiving_) return;
-  if (idle) {
+  if (tls_ == nullptr) {
+    output_.push(std::move(pieces));
+  } else if (const Status status = encrypt(pieces); !status.ok()) {
+    log_warn("an answer cannot be encrypted",
+             {{"client", peer_.to_string()}, {"error", status.to_string()}});
+    return close();
+  }
+  // Answers to what is just being received go out together, unless they fill too much memory.
+  const bool blocked = (interest_ & EventLoop::kWrite) != 0;
+  if (receiving_ && (blocked || output_.memory_bytes() < kGatheredBytesMax)) return;
+  if (idle || receiving_) {
     send();
   } else {
     update_interest();
@@ -219,8 +310,9 @@ void RpcConnection::send() {
 
 // ---- Calls to the client
 
-void RpcConnection::call(RpcCall call, Completion<Slice> done) {
-  run_on_loop([call = std::move(call), done = std::move(done)](RpcConnection& self) mutable {
+void RpcConnection::call(RpcCall call, std::string arguments, Completion<Slice> done) {
+  run_on_loop([call = std::move(call), arguments = std::move(arguments),
+               done = std::move(done)](RpcConnection& self) mutable {
     if (self.closed_) {
       done.complete(failure(StatusCode::kUnavailable, "the client's connection has ended"));
       return;
@@ -234,6 +326,7 @@ void RpcConnection::call(RpcCall call, Completion<Slice> done) {
     self.callbacks_.emplace(call.xid, Callback{std::move(done), timer});
     XdrWriter writer = begin_rpc_record();
     write_rpc_call(writer, call);
+    writer.fixed(as_bytes(arguments));
     self.add_answer(end_rpc_record(writer));
   });
 }

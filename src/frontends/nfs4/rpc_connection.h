@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -14,9 +16,11 @@
 #include "frontends/nfs4/rpc_message.h"
 #include "frontends/nfs4/rpc_output.h"
 #include "frontends/nfs4/rpc_record.h"
+#include "frontends/nfs4/rpc_transport.h"
 #include "platform/event_loop.h"
 #include "platform/file.h"
 #include "platform/network_range.h"
+#include "platform/tls_stream.h"
 
 namespace millrace {
 
@@ -28,7 +32,8 @@ struct RpcConnectionLimits {
   // While more are unanswered, or more memory waits to be sent, nothing is read.
   std::size_t calls_max = 2048;
   std::uint64_t output_bytes_max = 64 * kMiB;
-  // From a record's first byte to its last; of a new connection, until its first one is whole.
+  // From a record's first byte to its last; of a new connection, and again from where TLS begins,
+  // until its first one is whole.
   Duration record_timeout = std::chrono::seconds(30);
   Duration send_timeout = std::chrono::seconds(60);  // Without the client taking anything.
   Duration callback_timeout = std::chrono::seconds(20);
@@ -36,7 +41,7 @@ struct RpcConnectionLimits {
 
 enum class RpcEnd : std::uint8_t {
   kClosed,     // By the client or by us.
-  kMalformed,  // What came is no record.
+  kMalformed,  // What came is no record, or no TLS.
   kStalled,    // A time-out.
 };
 
@@ -69,21 +74,27 @@ class RpcConnection : public std::enable_shared_from_this<RpcConnection> {
   // Takes no more calls, and closes when those under way are answered and sent.
   void finish();
 
-  // Who asks, for accounts and logs: "uid:1000@10.0.0.7".
-  std::shared_ptr<const Caller> caller(std::uint32_t uid);
+  // Whether the call that arrived last is the only thing under way, outside of TLS: only then both
+  // sides agree on where TLS begins.
+  bool may_start_tls() const { return tls_ == nullptr && calls_ == 1 && callbacks_.empty(); }
+  // All that comes from now on is TLS, in both directions; what was to be sent before is not.
+  void start_tls(std::unique_ptr<TlsStream> tls);
+  RpcTransport transport() const;
+
+  // Of the calls of one user: called off when the connection ends, and without a deadline. For
+  // accounts and logs the caller is "uid:1000@10.0.0.7". Until the next call of this.
+  const RequestContext& context(std::uint32_t uid);
 
   // From any thread.
   NfsConnectionId id() const { return id_; }
   const NetworkAddress& peer() const { return peer_; }
   EventLoop& loop() const { return parts_.loop; }
-  // Requested when the connection ends: nobody waits for its calls any more.
-  const std::shared_ptr<Cancellation>& cancellation() const { return cancellation_; }
   // Sends an answer, or only notes that there is none when it is empty.
   void answer(std::vector<XdrPiece> pieces);
-  // Calls a procedure of the client that takes no arguments; the transaction's id is ours. The
+  // Calls a procedure of the client, with its arguments in XDR; the transaction's id is ours. The
   // answer is the client's record; kUnavailable when the connection ends first, kDeadlineExceeded
   // when the client takes too long.
-  void call(RpcCall call, Completion<Slice> done);
+  void call(RpcCall call, std::string arguments, Completion<Slice> done);
 
  private:
   struct Callback {
@@ -94,6 +105,10 @@ class RpcConnection : public std::enable_shared_from_this<RpcConnection> {
   void on_ready(std::uint32_t ready);
   void receive();
   void take(ByteView bytes);
+  void take_encrypted(ByteView bytes);
+  Status encrypt(const std::vector<XdrPiece>& pieces);
+  void push_encrypted();
+  void say_goodbye();
   void on_record(Slice record);
   void on_callback_answer(Slice record);
   void expire_callback(std::uint32_t xid);
@@ -110,10 +125,12 @@ class RpcConnection : public std::enable_shared_from_this<RpcConnection> {
   const NfsConnectionId id_;
   const File socket_;
   const NetworkAddress peer_;
+  // Requested when the connection ends: nobody waits for its calls any more.
   const std::shared_ptr<Cancellation> cancellation_ = std::make_shared<Cancellation>();
 
   RpcRecords records_;
   RpcOutput output_;
+  std::unique_ptr<TlsStream> tls_;  // Null: what is sent and received is in the open.
   bool closed_ = false;
   bool finishing_ = false;
   bool greeted_ = false;          // A whole record has arrived.
@@ -127,7 +144,7 @@ class RpcConnection : public std::enable_shared_from_this<RpcConnection> {
   std::unordered_map<std::uint32_t, Callback> callbacks_;
   // Nearly all calls of a connection come from one user.
   std::uint32_t last_uid_ = 0;
-  std::shared_ptr<const Caller> last_caller_;
+  std::optional<RequestContext> last_context_;
 };
 
 // The way back for the answer to one call. Dropped without an answer, the connection knows that

@@ -35,6 +35,7 @@ inline constexpr std::size_t kRpcAuthBytesMax = 400;
 inline constexpr std::uint32_t kRpcGroupsMax = 16;
 inline constexpr std::size_t kRpcMachineNameBytesMax = 255;
 // What answers an AUTH_TLS probe.
+inline constexpr std::string_view kRpcStartTls = "STARTTLS";
 
 // Who calls, as AUTH_NONE or AUTH_SYS say it. Nobody has checked it.
 struct RpcCaller {

@@ -34,6 +34,12 @@ Result<std::optional<Slice>> RpcRecords::next(ByteView& bytes) {
       if (mark_size_ == kRpcMarkBytes) MR_RETURN_IF_ERROR(begin_fragment());
     }
     const std::size_t size = std::min(fragment_left_, bytes.size());
+    if (last_ && record_.empty() && size == fragment_left_) {
+      Slice whole = Slice::copy_of(bytes.first(size));
+      bytes = bytes.subspan(size);
+      fragment_left_ = mark_size_ = fragments_ = 0;
+      return whole;
+    }
     record_ += as_text(bytes.first(size));
     bytes = bytes.subspan(size);
     fragment_left_ -= size;

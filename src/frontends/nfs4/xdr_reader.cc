@@ -1,7 +1,5 @@
 #include "frontends/nfs4/xdr_reader.h"
 
-#include <cstring>
-
 #include <fmt/format.h>
 
 namespace millrace {
@@ -11,33 +9,6 @@ namespace {
 std::size_t xdr_padding(std::size_t size) { return (4 - size % 4) % 4; }
 
 }  // namespace
-
-ByteView XdrReader::take(std::size_t size, const char* what) {
-  if (!ok()) return {};
-  if (size > bytes_.size() - position_) {
-    failure_ = what;
-    return {};
-  }
-  const ByteView taken = bytes_.subspan(position_, size);
-  position_ += size;
-  return taken;
-}
-
-std::uint32_t XdrReader::u32() {
-  const ByteView bytes = take(4, "the bytes end inside a number");
-  if (bytes.empty()) return 0;
-  std::uint32_t value;
-  std::memcpy(&value, bytes.data(), sizeof value);
-  return __builtin_bswap32(value);
-}
-
-std::uint64_t XdrReader::u64() {
-  const ByteView bytes = take(8, "the bytes end inside a long number");
-  if (bytes.empty()) return 0;
-  std::uint64_t value;
-  std::memcpy(&value, bytes.data(), sizeof value);
-  return __builtin_bswap64(value);
-}
 
 bool XdrReader::boolean() {
   const std::uint32_t value = u32();

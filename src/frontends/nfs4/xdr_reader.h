@@ -4,6 +4,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -26,8 +27,20 @@ class XdrReader {
  public:
   explicit XdrReader(ByteView bytes) : bytes_(bytes) {}
 
-  std::uint32_t u32();
-  std::uint64_t u64();
+  std::uint32_t u32() {
+    const ByteView bytes = take(sizeof(std::uint32_t), "the bytes end inside a number");
+    if (bytes.empty()) return 0;
+    std::uint32_t value;
+    std::memcpy(&value, bytes.data(), sizeof value);
+    return __builtin_bswap32(value);
+  }
+  std::uint64_t u64() {
+    const ByteView bytes = take(sizeof(std::uint64_t), "the bytes end inside a long number");
+    if (bytes.empty()) return 0;
+    std::uint64_t value;
+    std::memcpy(&value, bytes.data(), sizeof value);
+    return __builtin_bswap64(value);
+  }
   std::int64_t i64() { return static_cast<std::int64_t>(u64()); }
   // Anything but 0 and 1 is wrong.
   bool boolean();
@@ -70,7 +83,16 @@ class XdrReader {
   }
 
  private:
-  ByteView take(std::size_t size, const char* what);
+  ByteView take(std::size_t size, const char* what) {
+    if (!ok()) return {};
+    if (size > bytes_.size() - position_) {
+      failure_ = what;
+      return {};
+    }
+    const ByteView taken = bytes_.subspan(position_, size);
+    position_ += size;
+    return taken;
+  }
 
   ByteView bytes_;
   std::size_t position_ = 0;

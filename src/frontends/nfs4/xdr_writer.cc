@@ -1,26 +1,27 @@
 #include "frontends/nfs4/xdr_writer.h"
 
+#include <algorithm>
 #include <cassert>
-#include <cstring>
-#include <utility>
 
 namespace millrace {
+namespace {
 
-void XdrWriter::u32(std::uint32_t value) {
-  const std::uint32_t swapped = __builtin_bswap32(value);
-  const std::size_t at = bytes_.size();
-  bytes_.resize(at + sizeof swapped);
-  std::memcpy(bytes_.data() + at, &swapped, sizeof swapped);
+// Enough for the answers to most calls.
+constexpr std::size_t kFirstBytes = 512;
+
+}  // namespace
+
+void XdrWriter::grow(std::size_t size) {
+  Buffer larger = Buffer::allocate(std::max({kFirstBytes, 2 * memory_.size(), size_ + size}));
+  if (size_ > 0) std::memcpy(larger.data(), data_, size_);
+  memory_ = std::move(larger);
+  data_ = memory_.data();
 }
 
-void XdrWriter::u64(std::uint64_t value) {
-  const std::uint64_t swapped = __builtin_bswap64(value);
-  const std::size_t at = bytes_.size();
-  bytes_.resize(at + sizeof swapped);
-  std::memcpy(bytes_.data() + at, &swapped, sizeof swapped);
+void XdrWriter::pad(std::uint64_t size) {
+  const std::size_t bytes = (4 - size % 4) % 4;
+  if (bytes > 0) std::memset(extend(bytes), 0, bytes);
 }
-
-void XdrWriter::pad(std::uint64_t size) { bytes_.resize(bytes_.size() + (4 - size % 4) % 4); }
 
 void XdrWriter::opaque(ByteView bytes) {
   u32(static_cast<std::uint32_t>(bytes.size()));
@@ -28,7 +29,7 @@ void XdrWriter::opaque(ByteView bytes) {
 }
 
 void XdrWriter::fixed(ByteView bytes) {
-  bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+  if (!bytes.empty()) std::memcpy(extend(bytes.size()), bytes.data(), bytes.size());
   pad(bytes.size());
 }
 
@@ -36,28 +37,28 @@ void XdrWriter::attach(XdrPiece piece) {
   const std::uint64_t size = piece.size();
   assert(size > 0);
   u32(static_cast<std::uint32_t>(size));
-  attachments_.push_back({bytes_.size(), std::move(piece)});
+  attachments_.push_back({size_, std::move(piece)});
   attached_bytes_ += size;
   pad(size);
 }
 
 void XdrWriter::patch_u32(Mark at, std::uint32_t value) {
-  assert(at.written + sizeof value <= bytes_.size());
-  const std::uint32_t swapped = __builtin_bswap32(value);
-  std::memcpy(bytes_.data() + at.written, &swapped, sizeof swapped);
+  assert(at.written + sizeof value <= size_);
+  store_xdr(data_ + at.written, value);
 }
 
 void XdrWriter::rewind(Mark to) {
-  assert(to.written <= bytes_.size() && to.attachments <= attachments_.size());
-  bytes_.resize(to.written);
+  assert(to.written <= size_ && to.attachments <= attachments_.size());
+  size_ = to.written;
   for (; attachments_.size() > to.attachments; attachments_.pop_back())
     attached_bytes_ -= attachments_.back().piece.size();
 }
 
 std::vector<XdrPiece> XdrWriter::take() {
-  const auto owner = std::make_shared<std::vector<std::byte>>(std::move(bytes_));
-  const Slice all = Slice::borrow(*owner, owner);
+  memory_.truncate(size_);
+  const Slice all = std::move(memory_).freeze();
   std::vector<XdrPiece> pieces;
+  pieces.reserve(2 * attachments_.size() + 1);
   std::size_t from = 0;
   for (Attachment& attachment : attachments_) {
     if (attachment.place > from)
@@ -66,7 +67,8 @@ std::vector<XdrPiece> XdrWriter::take() {
     pieces.push_back(std::move(attachment.piece));
   }
   if (from < all.size()) pieces.push_back({.memory = all.part(from)});
-  bytes_.clear();
+  data_ = nullptr;
+  size_ = 0;
   attachments_.clear();
   attached_bytes_ = 0;
   return pieces;

@@ -315,8 +315,8 @@ void NfsAnswer::read_head() {
   if (reader_.u32() != kReply) throw std::runtime_error("what came is no reply");
   is_accepted_ = reader_.u32() == 0;
   if (is_accepted_) {
-    reader_.u32();  // The verifier.
-    reader_.opaque(kNfsOpaqueBytesMax);
+    reader_.u32();  // The verifier's flavour.
+    verifier_ = reader_.text(kNfsOpaqueBytesMax);
     accept_status_ = reader_.u32();
   }
   if (!reader_.ok()) throw std::runtime_error("the reply is cut off");

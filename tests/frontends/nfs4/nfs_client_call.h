@@ -128,6 +128,8 @@ class NfsAnswer {
   // Whether RPC took the call; with accept_status what it said (0: a result follows).
   bool is_accepted() const { return is_accepted_; }
   std::uint32_t accept_status() const { return accept_status_; }
+  // The body of the verifier that came with it.
+  const std::string& verifier() const { return verifier_; }
   // Of the whole compound.
   NfsStatus status() const { return status_; }
   std::uint32_t operations() const { return operations_; }
@@ -149,6 +151,7 @@ class NfsAnswer {
   std::uint32_t xid_ = 0;
   bool is_accepted_ = false;
   std::uint32_t accept_status_ = 0;
+  std::string verifier_;
   NfsStatus status_ = NfsStatus::kOk;
   std::uint32_t operations_ = 0;
 };

@@ -8,10 +8,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <stdexcept>
 
 #include <fmt/format.h>
+#include <openssl/ssl.h>
 
 namespace millrace::testing {
 namespace {
@@ -50,7 +52,9 @@ std::uint32_t NfsConnection::send(const NfsCall& call) {
 
 bool NfsConnection::send_raw(ByteView bytes) {
   while (!bytes.empty()) {
-    const ssize_t sent = ::send(socket_.descriptor(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    const ssize_t sent =
+        tls_ != nullptr ? SSL_write(tls_.get(), bytes.data(), static_cast<int>(bytes.size()))
+                        : ::send(socket_.descriptor(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent <= 0) return false;
     bytes = bytes.subspan(static_cast<std::size_t>(sent));
   }
@@ -62,6 +66,40 @@ void NfsConnection::flush() {
   output_.clear();
 }
 
+ssize_t NfsConnection::receive_some(std::span<std::byte> into) {
+  if (tls_ != nullptr && SSL_pending(tls_.get()) > 0)
+    return SSL_read(tls_.get(), into.data(), static_cast<int>(into.size()));
+  pollfd waiting{.fd = socket_.descriptor(), .events = POLLIN, .revents = 0};
+  if (::poll(&waiting, 1, static_cast<int>(timeout_.count())) <= 0) return -1;
+  if (tls_ != nullptr) return SSL_read(tls_.get(), into.data(), static_cast<int>(into.size()));
+  return ::recv(socket_.descriptor(), into.data(), into.size(), 0);
+}
+
+bool NfsConnection::start_tls(const TlsFiles& files) {
+  constexpr std::uint32_t kAuthTls = 7;
+  // OpenSSL writes to sockets that the server has ended as to any other.
+  ::signal(SIGPIPE, SIG_IGN);
+  if (null(kAuthTls).verifier() != "STARTTLS") return false;
+  const std::shared_ptr<SSL_CTX> context(SSL_CTX_new(TLS_client_method()), SSL_CTX_free);
+  const bool usable =
+      SSL_CTX_load_verify_file(context.get(), files.authority.c_str()) == 1 &&
+      (files.certificate.empty() ||
+       (SSL_CTX_use_certificate_file(context.get(), files.certificate.c_str(), SSL_FILETYPE_PEM) ==
+            1 &&
+        SSL_CTX_use_PrivateKey_file(context.get(), files.key.c_str(), SSL_FILETYPE_PEM) == 1));
+  if (!usable) throw std::runtime_error("the test's files of TLS are none");
+  SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
+  std::shared_ptr<SSL> tls(SSL_new(context.get()), SSL_free);
+  SSL_set1_host(tls.get(), "localhost");
+  const std::string offer = static_cast<char>(files.protocol.size()) + files.protocol;
+  SSL_set_alpn_protos(tls.get(), reinterpret_cast<const unsigned char*>(offer.data()),
+                      static_cast<unsigned>(offer.size()));
+  SSL_set_fd(tls.get(), socket_.descriptor());
+  if (SSL_connect(tls.get()) != 1) throw std::runtime_error("the TLS handshake fails");
+  tls_ = std::move(tls);
+  return true;
+}
+
 bool NfsConnection::fill(std::size_t bytes) {
   if (begin_ == end_) begin_ = end_ = 0;
   if (input_.size() < begin_ + bytes) {
@@ -71,11 +109,9 @@ bool NfsConnection::fill(std::size_t bytes) {
     input_.resize(std::max(input_.size(), bytes + kReceiveBytes));
   }
   while (end_ - begin_ < bytes) {
-    pollfd waiting{.fd = socket_.descriptor(), .events = POLLIN, .revents = 0};
-    if (::poll(&waiting, 1, static_cast<int>(timeout_.count())) <= 0) return false;
     const std::size_t wanted = std::max(bytes - (end_ - begin_), kReceiveBytes);
-    const ssize_t count = ::recv(socket_.descriptor(), input_.data() + end_,
-                                 std::min(wanted, input_.size() - end_), 0);
+    const ssize_t count =
+        receive_some(std::span(input_).subspan(end_, std::min(wanted, input_.size() - end_)));
     if (count <= 0) return false;
     end_ += static_cast<std::size_t>(count);
   }
@@ -97,6 +133,12 @@ ByteView NfsConnection::next_record() {
     if (is_last) return joined_;
   }
   return {};
+}
+
+ByteView NfsConnection::receive_raw(std::size_t bytes) {
+  if (!fill(bytes)) return {};
+  begin_ += bytes;
+  return ByteView(input_).subspan(begin_ - bytes, bytes);
 }
 
 NfsAnswer NfsConnection::receive() {
@@ -192,6 +234,10 @@ void NfsConnection::answer_callback(ByteView call) {
         callback.stateid = read_stateid(reader);
         reader.boolean();
         callback.handle = reader.text(kNfsHandleBytesMax);
+      } else if (callback.operation == kNfsCallbackRecallAny) {
+        reader.u32();  // How many may be kept.
+        for (std::uint32_t words = reader.count(8); words > 0; --words)
+          reader.u32();
       } else {
         throw std::runtime_error(fmt::format("callback operation {}", callback.operation));
       }

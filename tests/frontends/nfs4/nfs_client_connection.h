@@ -3,11 +3,15 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "platform/file.h"
 #include "tests/frontends/nfs4/nfs_client_call.h"
+
+struct ssl_st;
 
 namespace millrace::testing {
 
@@ -34,11 +38,26 @@ class NfsConnection {
   // A call of the procedure that does nothing, with credentials of this flavour.
   NfsAnswer null(std::uint32_t flavour = 0);
 
+  // Asks for TLS and begins it, with these PEM files; empty certificate: none is shown. False when
+  // the server does not offer it. Throws when the handshake fails.
+  struct TlsFiles {
+    std::string authority;
+    std::string certificate = {};
+    std::string key = {};
+    std::string protocol = "sunrpc";
+  };
+  bool start_tls(const TlsFiles& files);
+
+  // So many bytes as they come; empty when they do not. Until the next call of this or receive().
+  ByteView receive_raw(std::size_t bytes);
+
   // True when the other side ends the connection within the time-out; what comes before is dropped.
   bool is_ended();
   // Ends our half.
   void finish_sending();
   int descriptor() const { return socket_.descriptor(); }
+  // The connection itself, which then rests.
+  File release() && { return std::move(socket_); }
 
   // Operations of the server's calls, in the order of their arrival.
   struct Callback {
@@ -55,9 +74,12 @@ class NfsConnection {
   // end of the connection or of the time.
   ByteView next_record();
   bool fill(std::size_t bytes);
+  // As recv(2) does.
+  ssize_t receive_some(std::span<std::byte> into);
   void answer_callback(ByteView call);
 
   File socket_;
+  std::shared_ptr<ssl_st> tls_;  // Null: in the open.
   const std::chrono::milliseconds timeout_;
   std::uint32_t xid_ = 0x1000;
   std::vector<std::byte> output_;

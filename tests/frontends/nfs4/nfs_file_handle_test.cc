@@ -26,7 +26,7 @@ class NfsHandleKey : public ::testing::Test {
 };
 
 TEST(NfsHandles, KnowsItsOwnAgain) {
-  const NfsHandle handle{.export_id = 7, .node = NodeNumber(0x100000005)};
+  const NfsHandle handle{.export_id = 7, .node = NodeNumber(0x100000005), .tree_check = 0xabcdef};
   const NfsHandles::Bytes bytes = NfsHandles(kTestHandleKey).encode(handle);
   EXPECT_EQ(NfsHandles(kTestHandleKey).decode(bytes), handle);
 }

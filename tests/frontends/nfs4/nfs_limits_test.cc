@@ -1,5 +1,3 @@
-#include <sys/resource.h>
-
 #include <chrono>
 #include <memory>
 #include <string>
@@ -97,25 +95,6 @@ TEST_F(NfsLimits, OneConnectionTooManyIsTurnedAway) {
   NfsConnection more(world_.port());
   EXPECT_TRUE(more.is_ended());
   EXPECT_EQ(connections.front()->null().accept_status(), 0U);
-}
-
-TEST_F(NfsLimits, ManyConnectionsRestAtOnce) {
-  rlimit files{};
-  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &files), 0);
-  files.rlim_cur = files.rlim_max;
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &files), 0);
-  // Both ends are in this process.
-  const std::size_t count = std::min<std::size_t>(10'000, files.rlim_max / 2 - 200);
-  world_.serve();
-  std::vector<std::unique_ptr<NfsConnection>> connections;
-  for (std::size_t i = 0; i < count; ++i) {
-    connections.push_back(std::make_unique<NfsConnection>(world_.port()));
-    if (i % 100 == 0) {
-      ASSERT_EQ(connections.back()->null().accept_status(), 0U) << i;
-    }
-  }
-  EXPECT_EQ(connections.front()->null().accept_status(), 0U);
-  EXPECT_EQ(connections.back()->null().accept_status(), 0U);
 }
 
 }  // namespace

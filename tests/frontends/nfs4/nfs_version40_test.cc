@@ -109,6 +109,20 @@ TEST_F(NfsVersion40, AFileIsOpenedConfirmedReadAndClosed) {
 }
 
 // A retry gets the same answer, with the same file handle for what follows; another number none.
+TEST_F(NfsVersion40, WhatAClientDoesIsCounted) {
+  Opened opened = open(1);
+  ASSERT_EQ(confirm(opened, 2), NfsStatus::kOk);
+  NfsCall call(0);
+  call.put_fh(opened.handle).read(opened.stateid, 0, 100);
+  ASSERT_EQ(connection_->run(call).status(), NfsStatus::kOk);
+  const std::vector<NfsClientInfo> clients = world_.server().state().list_clients();
+  ASSERT_EQ(clients.size(), 1U);
+  EXPECT_FALSE(clients[0].has_sessions);
+  // Six to open, two to confirm, two to read.
+  EXPECT_EQ(clients[0].operations, 10U);
+  EXPECT_EQ(clients[0].read_bytes, 5U);
+}
+
 TEST_F(NfsVersion40, ARetryIsAnsweredAsTheFirstTime) {
   Opened confirmed = open(1);
   ASSERT_EQ(confirm(confirmed, 2), NfsStatus::kOk);

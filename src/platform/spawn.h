@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace millrace::cli {
+namespace millrace {
 
 struct SpawnOptions {
   // Added to the environment.
@@ -22,4 +22,4 @@ struct SpawnOptions {
 // ignore SIGPIPE, and a child would inherit both. The error number, 0 for success.
 int spawn(std::vector<std::string> command, const SpawnOptions& options, pid_t& pid);
 
-}  // namespace millrace::cli
+}  // namespace millrace

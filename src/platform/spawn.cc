@@ -1,11 +1,11 @@
-#include "cli/spawn.h"
+#include "platform/spawn.h"
 
 #include <signal.h>
 #include <unistd.h>
 
 #include <string_view>
 
-namespace millrace::cli {
+namespace millrace {
 namespace {
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
@@ -49,4 +49,4 @@ int spawn(std::vector<std::string> command, const SpawnOptions& options, pid_t& 
   return error;
 }
 
-}  // namespace millrace::cli
+}  // namespace millrace

@@ -1,0 +1,223 @@
+"""Datasets: what a job reads, and in which order."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import json
+import os
+import pathlib
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from . import _library
+from .batch import Batch, Sample, Samples, batch_of
+from .errors import InvalidArgumentError
+
+Shuffle: TypeAlias = bool | Literal["block", "full"]
+Index: TypeAlias = int | tuple[int, int]
+Transform: TypeAlias = Callable[[Sample], Any]
+
+_ORDERS: dict[Shuffle, str] = {True: "block", False: "none", "block": "block", "full": "full"}
+_AT_A_TIME = 64  # Samples that iterating over a dataset reads at once.
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """One dataset of a mix. All of a mix have a weight, or all a repeat, or all a choose."""
+
+    name: str | os.PathLike[str]  # As Dataset takes it.
+    weight: float | None = None  # Its part of an epoch, in proportion to those of all.
+    repeat: float | None = None  # How often its samples stand in an epoch; 0.5 is a half.
+    choose: int | None = None  # How many samples it gives to an epoch.
+    reader: str | None = None
+    directory: str | None = None
+    split: str | None = None
+    split_seed: int | None = None
+
+    def options(self) -> dict[str, Any]:
+        given = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)
+                 if getattr(self, field.name) is not None}
+        return given | {"name": _place(self.name)}
+
+
+def _place(name: str | os.PathLike[str]) -> str:
+    """A directory by its whole path, because a daemon and other processes have other ones to start
+    from. Names of versions and URLs stay as they are."""
+    text = os.fspath(name)
+    if isinstance(name, os.PathLike) or text.startswith(("./", "../", "~")) or text in (".", ".."):
+        return str(pathlib.Path(text).expanduser().absolute())
+    return text
+
+
+class Dataset:
+    """Samples by their place in an epoch: `ds[i]` is the sample at position i of the order.
+
+    The order is a function of content, seed and epoch, so a Dataset is its options and nothing
+    else: that is what is pickled. It is opened at first use, in each process, and until then there
+    is no thread and no socket. Any number of threads may use one, and so may processes that were
+    forked.
+
+    `data` is a version ("imagenet@v2"), a directory, a URL ("s3://bucket/prefix"), or several of
+    them or Sources, which are then mixed. A path object is a directory; a text is one where it
+    begins with "/", "./", "../" or "~".
+
+    `shuffle` is True or "block" (windows of blocks, fetched once), "full" (all samples, which costs
+    more reads), or False. `split` is a part by rule: "0-90/100" takes 90 of every 100 samples,
+    "90-100/100" the other ones. `reader` is "files", "grouped", "webdataset", "mds" or "auto".
+    `weights` mixes by these proportions; `epoch_samples` is then the size of an epoch. `transform`
+    is called with each Sample that is taken one by one. `on_error` is what becomes of a sample that
+    cannot be had: "raise", "skip" or "substitute". `engine` is where reading happens: "daemon",
+    "process", or "auto". `settings` are Millrace's settings by name, such as {"store": "s3://..."}.
+    """
+
+    def __init__(self, data: str | os.PathLike[str] | Source | Sequence[Any], *,
+                 shuffle: Shuffle = True, seed: int = 0, split: str | None = None,
+                 reader: str | None = None, directory: str | None = None,
+                 weights: Sequence[float] | None = None, epoch_samples: int | None = None,
+                 transform: Transform | None = None, on_error: str = "raise",
+                 engine: str = "auto", settings: Mapping[str, str] | None = None,
+                 window_rows: int | None = None, state: Mapping[str, Any] | None = None,
+                 run: str | None = None, timeout: float | None = None) -> None:
+        if shuffle not in _ORDERS:
+            raise InvalidArgumentError(f"shuffle is {shuffle!r}: give True, False, 'block' or "
+                                       "'full'")
+        defaults = {"reader": reader, "directory": directory, "split": split}
+        options: dict[str, Any] = {
+            "datasets": _sources(data, weights, defaults), "order": _ORDERS[shuffle], "seed": seed,
+            "on_error": on_error, "engine": engine, "epoch_samples": epoch_samples,
+            "settings": dict(settings) if settings else None, "window_rows": window_rows,
+            "state": state_text(state) if state else None, "run": run, "timeout": timeout,
+        }
+        self._options = {name: value for name, value in options.items() if value is not None}
+        self._forget()
+        self.transform = transform
+        self.epoch = 0  # Of plain positions; set_epoch() changes it.
+
+    def _forget(self) -> None:
+        self._handle: _library.Handle | None = None
+        self._opener = 0  # The process that opened it.
+        self._opening = threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"options": self._options, "transform": self.transform, "epoch": self.epoch}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._options = state["options"]
+        self.transform = state["transform"]
+        self.epoch = state["epoch"]
+        self._forget()
+
+    def __del__(self) -> None:
+        # A forked copy has nothing to end: threads and connections are its parent's.
+        if getattr(self, "_handle", None) is not None and self._opener == os.getpid():
+            _library.library().mr_dataset_close(self._handle)
+
+    def __repr__(self) -> str:
+        names = ", ".join(source["name"] for source in self._options["datasets"])
+        return f"Dataset({names}, order={self._options['order']}, seed={self._options['seed']})"
+
+    @property
+    def handle(self) -> _library.Handle:
+        """The native dataset, which is opened if it is not yet."""
+        with self._opening:
+            if self._handle is None:
+                self._handle, self._opener = self._open(), os.getpid()
+            return self._handle
+
+    def _open(self) -> _library.Handle:
+        options = dict(self._options)
+        program = _library.program()
+        if program:
+            options["program"] = program
+        handle = _library.Handle()
+        _library.call(_library.library().mr_dataset_open, json.dumps(options).encode(),
+                      ctypes.byref(handle))
+        return handle
+
+    def info(self) -> dict[str, Any]:
+        """What is known of it: versions as they were resolved, digests, readers, samples, bytes,
+        classes, and which engine reads."""
+        text = _library.text(_library.library().mr_dataset_info, self.handle)
+        return dict(json.loads(text))
+
+    @property
+    def classes(self) -> list[str]:
+        """The names of labels by their number; empty where the reader has none."""
+        return list(self.info()["datasets"][0].get("classes") or [])
+
+    def set_epoch(self, epoch: int) -> None:
+        """From now on plain positions are those of this epoch."""
+        self.epoch = epoch
+
+    def read(self, positions: Iterable[int], epoch: int | None = None) -> Batch:
+        """The samples at some positions of an epoch, as one batch. With on_error="skip" it may have
+        fewer samples than were asked for."""
+        # Checked here, because a negative number would become a huge one.
+        wanted = np.asarray(list(positions), dtype="<i8")
+        if len(wanted) and not 0 <= wanted.min() <= wanted.max() < len(self):
+            raise IndexError(f"positions {wanted.min()} to {wanted.max()} of {len(self)}")
+        handle = _library.Handle()
+        _library.call(_library.library().mr_dataset_read, self.handle,
+                      self.epoch if epoch is None else epoch, wanted.ctypes.data, len(wanted), 0.0,
+                      ctypes.byref(handle))
+        return batch_of(handle)
+
+    def __len__(self) -> int:
+        """The samples of an epoch."""
+        return int(_library.library().mr_dataset_samples(self.handle))
+
+    def __getitem__(self, index: Index) -> Any:
+        """The sample at a position, or at an (epoch, position), through `transform`."""
+        return self._one(index)
+
+    def _one(self, index: Index) -> Any:
+        epoch, position = index if isinstance(index, tuple) else (self.epoch, index)
+        if position < 0:
+            position += len(self)
+        batch = self.read([position], epoch)
+        if batch.samples == 0:
+            raise InvalidArgumentError(f"the sample at position {position} cannot be had, and "
+                                       "on_error='skip' leaves nothing to give instead")
+        sample = batch.sample(0)
+        return self.transform(sample) if self.transform else sample
+
+    def __getitems__(self, indexes: Sequence[Index]) -> Sequence[Any]:
+        """Several samples with one read: what the fetchers of torch ask for."""
+        plain = [index if isinstance(index, tuple) else (self.epoch, index) for index in indexes]
+        epochs = {epoch for epoch, _ in plain}
+        if len(epochs) != 1:
+            return [self._one(index) for index in plain]
+        samples = Samples(self.read([position for _, position in plain], epochs.pop()))
+        return [self.transform(sample) for sample in samples] if self.transform else samples
+
+    def __iter__(self) -> Iterator[Any]:
+        for first in range(0, len(self), _AT_A_TIME):
+            yield from self.__getitems__(range(first, min(first + _AT_A_TIME, len(self))))
+
+
+def _sources(data: Any, weights: Sequence[float] | None,
+             defaults: dict[str, Any]) -> list[dict[str, Any]]:
+    """The datasets of the options: what each one says, and what holds for all."""
+    given = data if isinstance(data, Sequence) and not isinstance(data, str) else [data]
+    sources = [item if isinstance(item, Source) else Source(item) for item in given]
+    if not sources:
+        raise InvalidArgumentError("no dataset is named")
+    if weights is not None:
+        if len(weights) != len(sources):
+            raise InvalidArgumentError(f"{len(weights)} weights for {len(sources)} datasets")
+        sources = [dataclasses.replace(source, weight=float(weight))
+                   for source, weight in zip(sources, weights)]
+    common = {name: value for name, value in defaults.items() if value is not None}
+    return [common | source.options() for source in sources]
+
+
+def state_text(state: Mapping[str, Any]) -> str:
+    """What state_dict() of a loader or a sampler holds."""
+    text = state.get("millrace")
+    if not isinstance(text, str):
+        raise InvalidArgumentError("this is no state of Millrace: it has no text 'millrace'")
+    return text

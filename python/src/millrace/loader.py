@@ -1,0 +1,211 @@
+"""The loader: batches of one rank, read ahead by the native engine."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from . import _library
+from .batch import Batch, batch_of
+from .dataset import Dataset, state_text
+from .errors import InvalidArgumentError
+from .ranks import Ranks, find_ranks
+
+# How long a wait in the library lasts before Python may look at its signals.
+_SLICE_S = 0.2
+
+
+def dealing_options(ranks: Ranks, batch_size: int, drop_last: bool, pad: bool, replication: int,
+                    ranks_per_node: int | None, epoch: int,
+                    state: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The options that loaders and samplers share."""
+    if drop_last and pad:
+        raise InvalidArgumentError("drop_last and pad exclude each other")
+    options: dict[str, Any] = {
+        "batch": batch_size, "rank": ranks.rank, "world": ranks.world_size,
+        "last": "drop" if drop_last else "pad" if pad else "even", "replication": replication,
+    }
+    nodes = ranks_per_node or ranks.ranks_per_node
+    if nodes is not None:
+        options["ranks_per_node"] = nodes
+    if state is not None:
+        options["state"] = state_text(state)
+    elif epoch:
+        options["epoch"] = epoch
+    return options
+
+
+class Loader:
+    """Iterating over it gives the batches of one epoch, and the next time those of the next.
+
+    Every rank has equally many batches, and every sample of the dataset is in one of them: the rest
+    is dealt evenly over the last two steps, unless `drop_last` leaves it out or `pad` fills up with
+    samples from the beginning. An iteration that was left early goes on where it stopped. Close it,
+    or use it in a `with`, to end its reading at once; it stays in the process that made it.
+
+    `rank` and `world_size` are those of torch.distributed where it is initialised, else $RANK and
+    $WORLD_SIZE, else 0 of 1. `prefetch` is how many batches are read ahead. `on_error` is what
+    becomes of a sample that cannot be had: "raise", "skip" or "substitute". `collate` is called
+    with each Batch, and what it returns is what iterating gives; `torch=True` is short for
+    collate=millrace.to_torch. `progress=True` shows a bar on rank 0, where tqdm is installed.
+    """
+
+    def __init__(self, dataset: Dataset, batch_size: int, *, rank: int | None = None,
+                 world_size: int | None = None, ranks_per_node: int | None = None,
+                 replication: int = 1, drop_last: bool = False, pad: bool = False,
+                 prefetch: int | None = None, on_error: str = "raise",
+                 failures_max: int | None = None, sample_timeout: float | None = None,
+                 epoch: int = 0, state: Mapping[str, Any] | None = None, torch: bool = False,
+                 collate: Callable[[Batch], Any] | None = None, progress: bool = False) -> None:
+        self._handle: _library.Handle | None = None
+        self._opener = 0  # The process that opened it.
+        self._inside = False  # Whether batches of an epoch were handed out, and not yet its end.
+        self._dataset = dataset
+        self._ranks = find_ranks(rank, world_size)
+        self._collate = collate
+        if torch:
+            if collate is not None:
+                raise InvalidArgumentError("torch=True is a collate by itself; give one of them")
+            from .torch_batch import to_torch
+            self._collate = to_torch
+        self._progress = progress and self._ranks.rank == 0
+        self._options = dealing_options(self._ranks, batch_size, drop_last, pad, replication,
+                                        ranks_per_node, epoch, state)
+        self._options["on_error"] = on_error
+        for name, value in (("prefetch", prefetch), ("failures_max", failures_max),
+                            ("sample_timeout", sample_timeout)):
+            if value is not None:
+                self._options[name] = value
+
+    @property
+    def handle(self) -> _library.Handle:
+        """The native loader, which is opened if it is not yet."""
+        if self._handle is None:
+            handle = _library.Handle()
+            _library.call(_library.library().mr_loader_open, self._dataset.handle,
+                          json.dumps(self._options).encode(), ctypes.byref(handle))
+            self._handle, self._opener = handle, os.getpid()
+        return self._handle
+
+    def __getstate__(self) -> dict[str, Any]:
+        raise TypeError("a Loader stays in its process: pickle its Dataset, and its state_dict()")
+
+    def close(self) -> None:
+        """Ends reading ahead. Batches that were handed out stay."""
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            _library.library().mr_loader_close(handle)
+
+    def __del__(self) -> None:
+        # A forked copy has nothing to end: the threads are its parent's.
+        if getattr(self, "_handle", None) is not None and self._opener == os.getpid():
+            self.close()
+
+    def __enter__(self) -> Loader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def next_batch(self) -> Batch | None:
+        """The next batch of the epoch; None at its end, and after that the next epoch begins.
+        After a failure the next call tries the same batch again."""
+        library = _library.library()
+        handle = _library.Handle()
+        error = _library.Handle()
+        while True:
+            begin = time.monotonic()
+            code = library.mr_loader_next(self.handle, _SLICE_S, ctypes.byref(handle),
+                                          ctypes.byref(error))
+            if code == _library.OK:
+                self._inside = True
+                return batch_of(handle)
+            if code == _library.END:
+                self._inside = False
+                return None
+            failure = _library.failure(code, error)
+            # Only this wait has ended; a deadline inside of it is the store's.
+            if code != _library.DEADLINE_EXCEEDED or time.monotonic() - begin < _SLICE_S:
+                raise failure
+
+    def __iter__(self) -> Iterator[Any]:
+        # Some count batches and never ask for the one behind the last: their epoch has ended too.
+        if self._inside and self.step == len(self):
+            self.next_batch()
+        bar = self._bar()
+        try:
+            while (batch := self.next_batch()) is not None:
+                if bar is not None:
+                    bar.update()
+                yield self._collate(batch) if self._collate else batch
+        finally:
+            if bar is not None:
+                bar.close()
+
+    def _bar(self) -> Any:
+        if not self._progress:
+            return None
+        try:
+            from tqdm.auto import tqdm
+        except ImportError:
+            return None
+        return tqdm(total=len(self), desc=f"epoch {self.epoch}", unit="batch")
+
+    def __len__(self) -> int:
+        """The batches of this epoch, from where the loader was opened or loaded."""
+        return int(_library.library().mr_loader_steps(self.handle))
+
+    @property
+    def step(self) -> int:
+        """How many of them were handed out."""
+        return int(_library.library().mr_loader_step(self.handle))
+
+    @property
+    def epoch(self) -> int:
+        return int(_library.library().mr_loader_epoch(self.handle))
+
+    def set_epoch(self, epoch: int) -> None:
+        """Begins that epoch. Not needed to go on to the next one."""
+        _library.call(_library.library().mr_loader_set_epoch, self.handle, epoch)
+        self._inside = False
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the job is, behind the batches that were handed out: one state for all ranks, for
+        any other number of them, and for any batch size."""
+        return {"millrace": _library.text(_library.library().mr_loader_state, self.handle)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Goes on from a state. InvalidArgumentError names the field in which it is of another
+        job."""
+        _library.call(_library.library().mr_loader_load_state, self.handle,
+                      state_text(state).encode())
+        self._inside = False
+
+    def set_weights(self, weights: Sequence[float]) -> None:
+        """Changes the mix, soon behind what was handed out. All ranks do so at the same step."""
+        shares = json.dumps([{"weight": weight} for weight in weights])
+        _library.call(_library.library().mr_loader_set_shares, self.handle, shares.encode())
+
+    def stats(self) -> dict[str, Any]:
+        """What was delivered, where time went (waiting, store, decode, consumer), and which samples
+        failed. From any thread."""
+        return dict(json.loads(_library.text(_library.library().mr_loader_stats, self.handle)))
+
+    def digest(self) -> str:
+        """Proof of what this rank delivered. millrace.add_digests() of all ranks is the job's,
+        which is the same for every topology. From any thread."""
+        return _library.text(_library.library().mr_loader_digest, self.handle)
+
+
+def add_digests(*digests: str) -> str:
+    """The digest of all ranks from those of each."""
+    if not digests:
+        raise InvalidArgumentError("no digests to add")
+    total = digests[0]
+    for digest in digests[1:]:
+        total = _library.text(_library.library().mr_digest_add, total.encode(), digest.encode())
+    return total

@@ -1,0 +1,113 @@
+"""Makes versions out of samples."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, TypeAlias
+
+from . import _library
+from .errors import InvalidArgumentError
+
+Value: TypeAlias = (bytes | bytearray | memoryview | str | int | float | Mapping[str, Any]
+                    | list[Any])
+
+
+def _bytes(name: str, value: Value) -> bytes:
+    """As a file would hold it: texts in UTF-8, numbers as text, the rest as JSON."""
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value)
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, bool) or not isinstance(value, int | float | Mapping | list):
+        raise InvalidArgumentError(f"field '{name}' is {type(value).__name__}: give bytes, a text, "
+                                   "a number, or what JSON can hold")
+    return json.dumps(value).encode()
+
+
+class Writer:
+    """Writes samples, and publishes them as a version when the `with` ends well.
+
+    with millrace.Writer("pets@v3") as writer:
+        writer.write("cat/0001", jpg=picture, cls=3)
+
+    A sample is a file "key.field" for each field. Files are gathered in `staging` and packed when
+    they are published; an exception inside the `with` removes them. Several processes may write to
+    one `staging`: all but one with commit=False, and the one that ends last publishes what all
+    wrote. One thread at a time uses a Writer.
+    """
+
+    def __init__(self, version: str, *, staging: str | os.PathLike[str] | None = None,
+                 notes: str | None = None, settings: Mapping[str, str] | None = None,
+                 commit: bool = True) -> None:
+        options: dict[str, Any] = {"name": version}
+        if staging is not None:
+            options["staging"] = os.path.abspath(os.fspath(staging))
+        if notes is not None:
+            options["notes"] = notes
+        if settings:
+            options["settings"] = dict(settings)
+        self._commit = commit
+        self._handle: _library.Handle | None = None
+        handle = _library.Handle()
+        _library.call(_library.library().mr_writer_open, json.dumps(options).encode(),
+                      ctypes.byref(handle))
+        self._handle = handle
+        self.result: dict[str, Any] | None = None  # What commit() returned.
+
+    @property
+    def _open(self) -> _library.Handle:
+        if self._handle is None:
+            raise InvalidArgumentError("this writer is closed")
+        return self._handle
+
+    def write(self, key: str, fields: Mapping[str, Value] | None = None, **more: Value) -> None:
+        """One sample. ConflictError when somebody has written such a file already."""
+        values = {name: _bytes(name, value) for name, value in {**(fields or {}), **more}.items()}
+        if not values:
+            raise InvalidArgumentError(f"sample '{key}' has no fields")
+        native = (_library.Field * len(values))()
+        for slot, (name, content) in zip(native, values.items()):
+            slot.name, slot.data, slot.bytes = name.encode(), content, len(content)
+        _library.call(_library.library().mr_writer_write, self._open, key.encode(), native,
+                      len(values))
+
+    def commit(self) -> dict[str, Any]:
+        """Publishes all that is in the staging directory, and closes: "version", "digest", "files"
+        and "bytes"."""
+        self.result = dict(json.loads(_library.text(_library.library().mr_writer_commit,
+                                                    self._open)))
+        self.close()
+        return self.result
+
+    def abort(self) -> None:
+        """Removes the staging directory with all that anybody wrote, and closes."""
+        _library.call(_library.library().mr_writer_abort, self._open)
+        self.close()
+
+    def close(self) -> None:
+        """Leaves what was written where it is, for another writer to commit."""
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            _library.library().mr_writer_close(handle)
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None) is not None:
+            self.close()
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        if self._handle is None:
+            return
+        if not self._commit:
+            self.close()
+        elif kind is None:
+            self.commit()
+        else:
+            self.abort()

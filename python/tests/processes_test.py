@@ -1,0 +1,109 @@
+"""Several processes: how they are started, how they die, and what that costs the others."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import pathlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from multiprocessing.connection import Connection
+from typing import Any
+
+import pytest
+
+import millrace
+from conftest import SAMPLES, STARTS, content, scale
+
+
+def read_all(dataset: millrace.Dataset, connection: Connection) -> None:
+    batch = dataset.read(range(len(dataset)))
+    right = all(bytes(data) == content(key) for key, data in zip(batch["__key__"], batch["data"]))
+    connection.send((list(batch["__key__"]), right))
+
+
+def run_rank(dataset: millrace.Dataset, rank: int, world: int, connection: Connection) -> None:
+    """One rank: sends each batch's positions when asked to, and at the end its digest."""
+    loader = millrace.Loader(dataset, 16, rank=rank, world_size=world)
+    for batch in loader:
+        connection.send([int(position) for position in batch.positions])
+        connection.recv()
+    connection.send(loader.digest())
+
+
+@contextlib.contextmanager
+def started(method: str, target: Any, *arguments: Any) -> Iterator[tuple[Any, Connection]]:
+    context: Any = multiprocessing.get_context(method)
+    here, there = context.Pipe()
+    process = context.Process(target=target, args=(*arguments, there))
+    process.start()
+    there.close()
+    try:
+        yield process, here
+    finally:
+        process.kill()
+        process.join()
+
+
+@pytest.mark.parametrize(("engine", "method"), STARTS)
+@pytest.mark.parametrize("used", [False, True])
+def test_every_way_to_start_a_process(pets: str, engine: str, method: str, used: bool) -> None:
+    dataset = millrace.Dataset(pets, seed=3, engine=engine)
+    if used:  # The child then has a copy of what the parent had open, or opens it anew.
+        assert dataset[0]
+    with started(method, read_all, dataset) as (_, first), \
+         started(method, read_all, dataset) as (_, second):
+        keys, right = first.recv()
+        assert second.recv() == (keys, right)
+    assert right and len(set(keys)) == SAMPLES
+    assert list(dataset.read(range(SAMPLES))["__key__"]) == keys
+
+
+def test_nothing_exists_before_first_use(pets: str) -> None:
+    script = ("import os, threading, millrace; d = millrace.Dataset('pets@v1');"
+              "l = millrace.Loader(d, 8); s = millrace.BatchSampler(d, 8);"
+              "print(len(os.listdir('/proc/self/task')), len(os.listdir('/proc/self/fd')));"
+              "import sys; print('torch' in sys.modules or 'ctypes.util' in sys.modules)")
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path), OPENBLAS_NUM_THREADS="1")
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
+                          env=environment, check=True)
+    assert done.stdout.splitlines() == ["1 4", "False"]
+
+
+def test_ranks_as_processes_share_one_epoch(pets: str, engine: str) -> None:
+    dataset = millrace.Dataset(pets, seed=3, engine=engine)
+    world = 3
+    with contextlib.ExitStack() as stack:
+        pipes = [stack.enter_context(started("spawn", run_rank, dataset, rank, world))[1]
+                 for rank in range(world)]
+        seen: list[int] = []
+        digests: list[str] = []
+        for pipe in pipes:
+            while isinstance(message := pipe.recv(), list):
+                seen += message
+                pipe.send(None)
+            digests.append(message)
+    assert sorted(seen) == list(range(SAMPLES))
+    whole = millrace.Loader(dataset, 64)
+    list(whole)
+    assert millrace.add_digests(*digests) == whole.digest()
+
+
+def resident_bytes() -> int:
+    pages = int(pathlib.Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_many_epochs_leak_nothing(pets: str, engine: str) -> None:
+    loader = millrace.Loader(millrace.Dataset(pets, seed=3, engine=engine), 50)
+    for _ in range(30):  # Until pools and arenas have their size.
+        for _ in loader:
+            pass
+    settled, files = resident_bytes(), len(os.listdir("/proc/self/fd"))
+    for _ in range(scale(60, 1000)):
+        for _ in loader:
+            pass
+    assert resident_bytes() - settled < 8 << 20
+    assert len(os.listdir("/proc/self/fd")) <= files + 4

@@ -1,0 +1,128 @@
+"""PyTorch's loaders over ours. Skipped where torch is not installed, as it takes gigabytes."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+from typing import Any
+
+import pytest
+
+import millrace
+from conftest import CLASSES, SAMPLES, STARTS, content
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+
+from torch.utils.data import DataLoader  # noqa: E402
+
+# The default of torch is to fork.
+WORKERS = pytest.mark.parametrize(("engine", "method"), STARTS)
+
+
+def batches(loader: Any) -> list[list[str]]:
+    return [list(batch["__key__"]) for batch in loader]
+
+
+def length(sample: millrace.Sample) -> tuple[str, int]:
+    return sample["__key__"], len(sample["data"])
+
+
+def test_tensors_of_a_loader(pets: str) -> None:
+    dataset = millrace.Dataset(pets, seed=3, engine="process")
+    batch = next(iter(millrace.Loader(dataset, 100, torch=True)))
+    assert batch["label"].dtype == torch.int64 and batch["label"].shape == (100,)
+    batch["label"] += 1  # It is the caller's own.
+    assert [CLASSES[label - 1] for label in batch["label"]] == [key[:3] for key in
+                                                               batch["__key__"]]
+    assert [bytes(item) for item in batch["data"]] == [content(key) for key in batch["__key__"]]
+
+
+@WORKERS
+@pytest.mark.parametrize("collate", [None, millrace.collate])
+def test_a_data_loader_with_workers(pets: str, engine: str, method: str, collate: Any) -> None:
+    dataset = millrace.Dataset(pets, seed=3, engine=engine)
+    loader: Any = DataLoader(dataset, batch_size=64, num_workers=2, collate_fn=collate,
+                             multiprocessing_context=method)
+    seen = []
+    for batch in loader:
+        keys = list(batch["__key__"])
+        assert [bytes(item) for item in batch["data"]] == [content(key) for key in keys]
+        seen += keys
+    assert seen == list(dataset.read(range(SAMPLES))["__key__"])
+
+
+@WORKERS
+def test_a_transform_runs_in_the_workers(pets: str, engine: str, method: str) -> None:
+    dataset = millrace.Dataset(pets, seed=3, engine=engine, transform=length)
+    loader: Any = DataLoader(dataset, batch_size=64, num_workers=2, multiprocessing_context=method)
+    pairs = [pair for keys, lengths in loader for pair in zip(keys, lengths.tolist())]
+    assert len(pairs) == SAMPLES and all(size == len(content(key)) for key, size in pairs)
+
+
+@WORKERS
+def test_a_batch_sampler_resumes_with_other_workers(pets: str, engine: str, method: str) -> None:
+    dataset = millrace.Dataset(pets, seed=3, engine=engine)
+
+    def loader(sampler: millrace.BatchSampler, workers: int) -> Any:
+        return DataLoader(dataset, batch_sampler=sampler, num_workers=workers,
+                          collate_fn=millrace.collate,
+                          multiprocessing_context=method if workers else None)
+
+    sampler = millrace.BatchSampler(dataset, 20)
+    whole = [batches(loader(sampler, 2)) for _ in range(2)]
+    assert sorted(sum(whole[0], [])) == sorted(sum(whole[1], [])) and whole[0] != whole[1]
+    for taken, workers in ((1, 0), (7, 3), (24, 1)):
+        sampler = millrace.BatchSampler(dataset, 20)
+        first = list(itertools.islice(sampler.counted(loader(sampler, 2)), taken))
+        state = sampler.state_dict()
+        resumed = millrace.BatchSampler(dataset, 10, state=state)
+        rest = batches(loader(resumed, workers))
+        assert batches(first) == whole[0][:taken]
+        assert sum(rest, []) == sum(whole[0][taken:], [])
+
+
+def test_samplers_of_all_ranks_cover_an_epoch(pets: str) -> None:
+    dataset = millrace.Dataset(pets, seed=3, engine="process")
+    samplers = [millrace.BatchSampler(dataset, 30, rank=rank, world_size=3) for rank in range(3)]
+    loaders: list[Any] = [DataLoader(dataset, batch_sampler=sampler) for sampler in samplers]
+    assert len({len(loader) for loader in loaders}) == 1
+    assert len(set(sum((sum(batches(loader), []) for loader in loaders), []))) == SAMPLES
+
+
+@WORKERS
+def test_a_stateful_data_loader_resumes(pets: str, engine: str, method: str) -> None:
+    stateful = pytest.importorskip("torchdata.stateful_dataloader",
+                                   reason="torchdata is not installed").StatefulDataLoader
+    dataset = millrace.Dataset(pets, seed=3, engine=engine)
+
+    def loader(workers: int) -> Any:
+        return stateful(dataset, batch_sampler=millrace.BatchSampler(dataset, 20),
+                        num_workers=workers, collate_fn=millrace.collate,
+                        multiprocessing_context=method if workers else None)
+
+    whole = batches(loader(2))
+    for workers in (0, 2):
+        first = loader(workers)
+        taken = batches(itertools.islice(first, 9))
+        resumed = loader(workers)
+        resumed.load_state_dict(first.state_dict())
+        assert taken + batches(resumed) == whole
+    other = loader(3)
+    other.load_state_dict(first.state_dict())
+    with pytest.raises(AssertionError):
+        iter(other)
+
+
+@WORKERS
+def test_a_killed_worker_is_an_error_and_the_next_epoch_goes_on(pets: str, engine: str,
+                                                                method: str) -> None:
+    dataset = millrace.Dataset(pets, seed=3, engine=engine)
+    loader: Any = DataLoader(dataset, batch_size=5, num_workers=2, collate_fn=millrace.collate,
+                             multiprocessing_context=method)
+    iterator = iter(loader)
+    next(iterator)
+    os.kill(iterator._workers[0].pid, signal.SIGKILL)
+    with pytest.raises(RuntimeError, match="worker"):
+        list(iterator)
+    assert len(sum(batches(loader), [])) == SAMPLES

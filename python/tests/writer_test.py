@@ -1,0 +1,64 @@
+"""Versions made from samples, by one process and by several."""
+
+from __future__ import annotations
+
+import multiprocessing
+import pathlib
+
+import pytest
+
+import millrace
+
+
+def test_a_version_from_samples(home: pathlib.Path) -> None:
+    with millrace.Writer("made@v1", notes="By a test") as writer:
+        for number in range(20):
+            writer.write(f"a/{number:03}", txt=f"text {number}", cls=number,
+                         json={"number": number}, bin=bytes([number]))
+    assert writer.result is not None and writer.result["files"] == 80
+    dataset = millrace.Dataset("made@v1", shuffle=False, reader="grouped", engine="process")
+    assert len(dataset) == 20
+    sample = dataset[7]
+    assert sample["txt"] == b"text 7" and sample["bin"] == b"\x07" and sample["cls"] == b"7"
+
+
+def write_part(part: int, staging: str) -> None:
+    with millrace.Writer("parts@v1", staging=staging, commit=False) as writer:
+        for number in range(part * 10, part * 10 + 10):
+            writer.write(f"{number:03}", txt=str(number))
+
+
+def test_parts_of_several_processes(home: pathlib.Path) -> None:
+    staging = str(home / "staging")
+    with multiprocessing.get_context("spawn").Pool(3) as pool:
+        pool.starmap(write_part, [(part, staging) for part in range(4)])
+    with millrace.Writer("parts@v1", staging=staging):
+        pass
+    dataset = millrace.Dataset("parts@v1", shuffle=False, engine="process")
+    assert [sample["data"] for sample in dataset] == [str(n).encode() for n in range(40)]
+
+
+def test_a_failure_publishes_nothing(home: pathlib.Path) -> None:
+    with pytest.raises(ZeroDivisionError):
+        with millrace.Writer("failed@v1") as writer:
+            writer.write("one", txt="1")
+            1 / 0
+    with pytest.raises(millrace.NotFoundError):
+        len(millrace.Dataset("failed@v1", engine="process"))
+    with millrace.Writer("failed@v1") as writer:  # The name is free, and nothing is left of it.
+        writer.write("one", txt="2")
+    assert millrace.Dataset("failed@v1", engine="process")[0]["data"] == b"2"
+
+
+def test_what_cannot_be_written(home: pathlib.Path) -> None:
+    writer = millrace.Writer("refused@v1")
+    writer.write("one", txt="1")
+    with pytest.raises(millrace.ConflictError, match="one"):
+        writer.write("one", txt="2")
+    with pytest.raises(millrace.InvalidArgumentError, match="no fields"):
+        writer.write("two")
+    with pytest.raises(millrace.InvalidArgumentError, match="'txt' is object"):
+        writer.write("two", txt=object())  # type: ignore[arg-type]
+    writer.abort()
+    with pytest.raises(millrace.InvalidArgumentError, match="closed"):
+        writer.write("three", txt="3")

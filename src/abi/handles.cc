@@ -1,0 +1,54 @@
+#include "abi/handles.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "base/version.h"
+
+static_assert(static_cast<int>(millrace::StatusCode::kInternal) == MR_INTERNAL &&
+                  static_cast<int>(millrace::StatusCode::kNotFound) == MR_NOT_FOUND,
+              "codes are part of the interface");
+
+namespace millrace {
+
+int tell(const Status& status, mr_error** error) {
+  if (!status.ok() && error != nullptr) *error = new mr_error{status};
+  return static_cast<int>(status.code());
+}
+
+int give_text(const std::string& text, char** into, mr_error** error) {
+  *into = ::strdup(text.c_str());
+  if (*into != nullptr) return MR_OK;
+  return tell({StatusCode::kResourceExhausted, "there is no memory for a text"}, error);
+}
+
+mr_batch* give_batch(Batch batch) { return new mr_batch{.batch = std::move(batch)}; }
+
+TimePoint deadline_in(double seconds, Duration otherwise) {
+  constexpr double kForEver = 3.2e8;
+  const TimePoint now = system_clock().now();
+  if (!(seconds > 0)) return now + otherwise;
+  return now + std::chrono::duration_cast<Duration>(
+                   std::chrono::duration<double>(seconds < kForEver ? seconds : kForEver));
+}
+
+}  // namespace millrace
+
+extern "C" {
+
+uint32_t mr_abi_version(void) { return MR_ABI_VERSION; }
+const char* mr_release(void) {
+  static const std::string release(millrace::version());
+  return release.c_str();
+}
+
+int mr_error_code(const mr_error* error) { return static_cast<int>(error->status.code()); }
+const char* mr_error_name(const mr_error* error) {
+  return millrace::status_code_name(error->status.code()).data();
+}
+const char* mr_error_message(const mr_error* error) { return error->status.message().c_str(); }
+void mr_error_free(mr_error* error) { delete error; }
+void mr_text_free(char* text) { std::free(text); }
+
+}  // extern "C"

@@ -1,0 +1,142 @@
+#include "abi/version_writer.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "abi/dataset_handle.h"
+#include "app/application.h"
+#include "base/file_name.h"
+#include "base/random.h"
+#include "dataset/directory_source.h"
+#include "dataset/registry_writer.h"
+#include "loader/option_fields.h"
+#include "platform/file.h"
+#include "platform/file_error.h"
+#include "platform/path.h"
+
+namespace millrace {
+namespace {
+
+Status check_key(std::string_view key) {
+  for (std::string_view rest = key;;) {
+    const std::size_t slash = rest.find('/');
+    if (const auto fault = file_name_fault(rest.substr(0, slash))) {
+      return {StatusCode::kInvalidArgument,
+              fmt::format("'{}' cannot be the key of a sample: {}", key, *fault)};
+    }
+    if (slash == std::string_view::npos) return {};
+    rest.remove_prefix(slash + 1);
+  }
+}
+
+Status make_all(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  return error ? file_error(error.value(), "make directory", path) : Status();
+}
+
+}  // namespace
+
+Result<VersionWriter::Options> VersionWriter::parse(std::string_view json) {
+  MR_ASSIGN_OR_RETURN(const OptionFields::Document document, parse_options(json));
+  OptionFields fields(document, "");
+  const std::string name = fields.text("name");
+  const std::string staging = fields.text("staging");
+  const std::string notes = fields.text("notes");
+  const OptionFields::Document* const settings = fields.object("settings");
+  MR_RETURN_IF_ERROR(fields.finish());
+  MR_ASSIGN_OR_RETURN(VersionRef ref, VersionRef::parse(name));
+  MR_ASSIGN_OR_RETURN(LoadedSettings loaded, load_option_settings(settings));
+  Options options{
+      .ref = std::move(ref), .settings = std::move(loaded), .staging = staging, .notes = notes};
+  if (options.staging.empty()) {
+    options.staging = join_path(
+        join_path(user_directories(process_environment()).data, "writers"),
+        fmt::format("{}@{}", options.ref.dataset.key_component(), options.ref.version.text()));
+  }
+  return options;
+}
+
+VersionWriter::VersionWriter(Options options)
+    : options_(std::move(options)),
+      samples_(join_path(options_.staging, "samples")),
+      partial_(join_path(options_.staging, "partial")),
+      token_(system_random().token()) {}
+
+Result<std::unique_ptr<VersionWriter>> VersionWriter::open(Options options) {
+  std::unique_ptr<VersionWriter> writer(new VersionWriter(std::move(options)));
+  MR_RETURN_IF_ERROR(make_all(writer->samples_));
+  MR_RETURN_IF_ERROR(make_all(writer->partial_));
+  return writer;
+}
+
+Status VersionWriter::write(std::string_view key, std::span<const Field> fields) {
+  for (const Field& field : fields) {
+    const std::string path =
+        field.name.empty() ? std::string(key) : fmt::format("{}.{}", key, field.name);
+    MR_RETURN_IF_ERROR(check_key(path));
+    MR_RETURN_IF_ERROR(write_file(path, field.data));
+  }
+  return {};
+}
+
+Status VersionWriter::write_file(const std::string& path, ByteView data) {
+  const std::string partial = join_path(partial_, token_);
+  const std::string whole = join_path(samples_, path);
+  {
+    MR_ASSIGN_OR_RETURN(const File file, File::open(partial, O_WRONLY | O_CREAT | O_TRUNC, 0644));
+    MR_RETURN_IF_ERROR(file.write_at(0, data));
+  }
+  int error = ::link(partial.c_str(), whole.c_str()) == 0 ? 0 : errno;
+  if (error == ENOENT) {
+    MR_RETURN_IF_ERROR(make_all(std::string(parent_path(whole))));
+    error = ::link(partial.c_str(), whole.c_str()) == 0 ? 0 : errno;
+  }
+  (void)::unlink(partial.c_str());
+  if (error == EEXIST) {
+    return {StatusCode::kConflict, fmt::format("'{}' was written already", path)};
+  }
+  return error == 0 ? Status() : file_error(error, "write", whole);
+}
+
+Result<PublishReport> VersionWriter::commit(const RequestContext& context) {
+  MR_ASSIGN_OR_RETURN(const std::unique_ptr<Application> application,
+                      Application::start(options_.settings.settings, process_environment()));
+  MR_ASSIGN_OR_RETURN(const std::shared_ptr<ObjectStore> store,
+                      application->store(options_.settings.settings.store, MissingRoot::kCreate));
+  const Registry registry({.store = *store,
+                           .clock = system_clock(),
+                           .random = system_random(),
+                           .writer = this_process_writer()});
+  MR_ASSIGN_OR_RETURN(const std::unique_ptr<DirectorySource> source,
+                      DirectorySource::open_root(samples_));
+  PublishOptions options;
+  options.annotation.notes = options_.notes;
+  MR_ASSIGN_OR_RETURN(
+      PublishReport report,
+      publish(context,
+              {.store = *store,
+               .registry = registry,
+               .buffers = application->buffers(),
+               .clock = system_clock(),
+               .random = system_random(),
+               .state_directory = options_.settings.settings.cache,
+               .stores = [&](const std::string& url) { return application->other_store(url); }},
+              *source, options_.ref, options));
+  MR_RETURN_IF_ERROR(abort());
+  return report;
+}
+
+Status VersionWriter::abort() {
+  std::error_code error;
+  std::filesystem::remove_all(options_.staging, error);
+  return error ? file_error(error.value(), "remove", options_.staging) : Status();
+}
+
+}  // namespace millrace

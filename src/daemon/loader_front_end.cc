@@ -1,0 +1,54 @@
+#include "daemon/loader_front_end.h"
+
+#include "base/log.h"
+#include "base/random.h"
+#include "platform/path.h"
+
+namespace millrace {
+
+std::string loader_socket(const std::string& control_socket) { return control_socket + ".loader"; }
+
+std::unique_ptr<LoaderSources> loader_sources(Gateway& gateway) {
+  const VersionReads reads{.cache = gateway.cache(),
+                           .buffers = gateway.buffers(),
+                           .work = gateway.work(),
+                           .observer = &gateway.usage()};
+  const auto store_at = [&application = gateway.application()](
+                            const std::string& url) -> Result<std::shared_ptr<ObjectStore>> {
+    MR_ASSIGN_OR_RETURN(const StoreUrl parsed, parse_store_url(url));
+    return application.store(parsed, MissingRoot::kRefuse);
+  };
+  return std::make_unique<LoaderSources>(LoaderSources::Parts{
+      .datasets = gateway.datasets(),
+      .store = gateway.store(),
+      .cache = gateway.cache(),
+      .unregistered = UnregisteredVersions({.reads = reads,
+                                            .directory = join_path(gateway.directory(), "listings"),
+                                            .random = system_random(),
+                                            .clock = gateway.clock()}),
+      .store_at = store_at});
+}
+
+void LoaderFrontEnd::add_routes(ControlRoutes&) {}
+
+Status LoaderFrontEnd::start(Gateway& gateway) {
+  sources_ = loader_sources(gateway);
+  auto started = LoaderServer::start(*sources_, {.socket = loader_socket(gateway.settings().socket),
+                                                 .store = gateway.settings().store.to_string()});
+  if (!started && started.error().code() == StatusCode::kInvalidArgument) {
+    // A control socket whose path leaves no room for another: all else is served.
+    log_warn("loaders are not served", {{"error", started.error().message()}});
+    return {};
+  }
+  MR_ASSIGN_OR_RETURN(server_, std::move(started));
+  return {};
+}
+
+void LoaderFrontEnd::stop(TimePoint) {
+  server_.reset();
+  sources_.reset();
+}
+
+Json LoaderFrontEnd::status() { return {{"connections", server_ ? server_->connections() : 0}}; }
+
+}  // namespace millrace

@@ -1,0 +1,152 @@
+#include "frontends/loader/loader_connection.h"
+
+#include <sys/socket.h>
+
+#include <utility>
+
+#include "base/log.h"
+#include "platform/passed_files.h"
+
+namespace millrace {
+namespace {
+
+constexpr std::uint64_t kTimeoutMsMax = std::uint64_t{3600} * 1000;
+
+std::uint64_t head_number(const LoaderMessage& message, std::string_view name) {
+  const auto at = message.head.find(name);
+  return at != message.head.end() && at->is_number_unsigned() ? at->get<std::uint64_t>() : 0;
+}
+std::string head_text(const LoaderMessage& message, std::string_view name) {
+  const auto at = message.head.find(name);
+  return at != message.head.end() && at->is_string() ? at->get<std::string>() : std::string();
+}
+
+}  // namespace
+
+LoaderConnection::LoaderConnection(AcceptedSocket accepted, const LoaderSources& sources,
+                                   std::string store, bool refused)
+    : socket_(std::move(accepted.socket)),
+      principal_(std::move(accepted.principal)),
+      sources_(sources),
+      store_(std::move(store)),
+      refused_(refused),
+      caller_(std::make_shared<const Caller>(Caller{.principal = principal_, .run = {}})) {}
+
+void LoaderConnection::call_off() {
+  cancellation_->request();
+  (void)::shutdown(socket_.descriptor(), SHUT_RDWR);
+}
+
+void LoaderConnection::serve() {
+  serve_messages();
+  // The client learns of it now, and not when this is taken apart.
+  (void)::shutdown(socket_.descriptor(), SHUT_RDWR);
+  plan_.reset();
+  given_.clear();
+  ended_.store(true);
+}
+
+void LoaderConnection::serve_messages() {
+  for (;;) {
+    const auto message = receive_message(socket_.descriptor());
+    if (!message) {
+      // A client that talks nonsense hears why, if it still listens.
+      if (message.error().code() == StatusCode::kCorruption) (void)refuse(message.error());
+      return;
+    }
+    if (message->is_end || cancellation_->requested()) return;
+    if (const Status status = answer(*message); !status.ok()) {
+      log_debug("a loader's connection ends", {{"error", status.to_string()}});
+      return;
+    }
+  }
+}
+
+Status LoaderConnection::refuse(const Status& status) {
+  return send_message(socket_.descriptor(), {{"error", encode_status(status)}});
+}
+
+RequestContext LoaderConnection::context(std::uint64_t timeout_ms) const {
+  const auto timeout = std::chrono::milliseconds(std::min(timeout_ms, kTimeoutMsMax));
+  return RequestContext(system_clock().now() + timeout, caller_).with_cancellation(cancellation_);
+}
+
+Status LoaderConnection::answer(const LoaderMessage& message) {
+  const std::string operation = head_text(message, "op");
+  if (operation == "open") return answer_open(message);
+  if (engine_ == nullptr) {
+    return refuse({StatusCode::kInvalidArgument, "datasets are opened before all else"});
+  }
+  if (operation == "read") return answer_read(message);
+  if (operation == "extend") return extend_plan(message);
+  if (operation == "advance") {
+    if (plan_ != nullptr) plan_->advance(head_number(message, "places"));
+    return {};
+  }
+  return refuse({StatusCode::kUnsupported, "the daemon knows no operation '" + operation + "'"});
+}
+
+Status LoaderConnection::answer_open(const LoaderMessage& message) {
+  if (head_number(message, "protocol") != kLoaderProtocol) {
+    return refuse(
+        {StatusCode::kUnsupported,
+         "the daemon is of another release than the loader: end it with 'millrace stop'"});
+  }
+  if (refused_) {
+    return refuse({StatusCode::kResourceExhausted, "the daemon has too many loaders"});
+  }
+  const auto choices = decode_choices(message.tail.bytes());
+  if (!choices) return refuse(choices.error());
+  caller_ = std::make_shared<const Caller>(
+      Caller{.principal = principal_, .run = head_text(message, "run")});
+  plan_.reset();
+  auto opened = sources_.open(context(head_number(message, "timeout_ms")), *choices);
+  if (!opened) return refuse(opened.error());
+  engine_ = *std::move(opened);
+  return send_message(socket_.descriptor(), {{"opened", true}, {"store", store_}},
+                      as_bytes(encode_facts(engine_->sources())));
+}
+
+void LoaderConnection::take_back(const LoaderMessage& message) {
+  const auto released = message.head.find("released");
+  if (released == message.head.end() || !released->is_array()) return;
+  for (const LoaderJson& number : *released) {
+    if (number.is_number_unsigned()) given_.erase(number.get<std::uint64_t>());
+  }
+}
+
+Status LoaderConnection::answer_read(const LoaderMessage& message) {
+  take_back(message);
+  const auto places = decode_places(message.tail.bytes());
+  if (!places) return refuse(places.error());
+  const auto answer = engine_->read_into(context(head_number(message, "timeout_ms")), memory_,
+                                         head_number(message, "epoch"), *places);
+  if (!answer) return refuse(answer.error());
+  if (!answer->failed.empty()) {
+    return send_message(socket_.descriptor(), {{"failed", answer->failed.size()}},
+                        as_bytes(encode_failures(answer->failed)));
+  }
+  return give(answer->batch);
+}
+
+Status LoaderConnection::give(const Batch& batch) {
+  while (given_.size() >= kGivenMax) {
+    given_.begin()->second->retire();
+    given_.erase(given_.begin());
+  }
+  BatchMemory& memory = *batch.memory;
+  given_.emplace(memory.number(), batch.memory);
+  return send_message(socket_.descriptor(),
+                      {{"memory", memory.number()}, {"memory_bytes", memory.size()}}, {},
+                      {memory.descriptor()});
+}
+
+Status LoaderConnection::extend_plan(const LoaderMessage& message) {
+  const auto places = decode_places(message.tail.bytes());
+  if (!places) return places.error();
+  if (plan_ == nullptr) plan_ = engine_->start_plan(caller_);
+  plan_->extend(*places);
+  return {};
+}
+
+}  // namespace millrace

@@ -1,0 +1,188 @@
+// What the messages of loaders are made of: docs/formats/loader_socket.md.
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/hex.h"
+#include "base/little_endian.h"
+#include "frontends/loader/loader_message.h"
+
+namespace millrace {
+namespace {
+
+static_assert(sizeof(PlacedSample) == 4 * sizeof(std::uint64_t));
+static_assert(sizeof(SampleStretch) == 2 * sizeof(std::uint64_t));
+
+std::unexpected<Status> bad_part(std::string_view what) {
+  return failure(StatusCode::kCorruption, fmt::format("a message of a loader: {}", what));
+}
+
+LoaderJson parse_part(ByteView bytes) { return LoaderJson::parse(as_text(bytes), nullptr, false); }
+
+std::string dump_part(const LoaderJson& json) {
+  return json.dump(-1, ' ', false, LoaderJson::error_handler_t::replace);
+}
+
+// Fields that are missing or of another kind are what is given here: who needs more looks.
+std::string text_of(const LoaderJson& json, std::string_view name) {
+  const auto at = json.is_object() ? json.find(name) : json.end();
+  return at != json.end() && at->is_string() ? at->get<std::string>() : std::string();
+}
+std::uint64_t number_of(const LoaderJson& json, std::string_view name) {
+  const auto at = json.is_object() ? json.find(name) : json.end();
+  return at != json.end() && at->is_number_unsigned() ? at->get<std::uint64_t>() : 0;
+}
+
+std::optional<Sha256Digest> digest_of(const LoaderJson& json, std::string_view name) {
+  const auto bytes = from_hex(text_of(json, name));
+  Sha256Digest digest{};
+  if (!bytes || bytes->size() != digest.size()) return std::nullopt;
+  std::ranges::copy(*bytes, digest.begin());
+  return digest;
+}
+
+Result<SourceFacts> decode_source_facts(const LoaderJson& json, ByteView& stretches) {
+  SourceFacts facts{.version = text_of(json, "version"),
+                    .reader = text_of(json, "reader"),
+                    .samples = number_of(json, "samples"),
+                    .bytes = number_of(json, "bytes")};
+  const auto digest = digest_of(json, "content");
+  if (!digest) return bad_part("a dataset has no digest");
+  facts.content_digest = *digest;
+  if (const auto classes = json.find("classes"); classes != json.end() && classes->is_array()) {
+    for (const LoaderJson& name : *classes) {
+      if (!name.is_string()) return bad_part("a class has no name");
+      facts.classes.push_back(name.get<std::string>());
+    }
+  }
+  const std::uint64_t count = number_of(json, "stretches");
+  if (count > stretches.size() / sizeof(SampleStretch)) return bad_part("its stretches are cut");
+  facts.stretches.resize(count);
+  std::memcpy(facts.stretches.data(), stretches.data(), count * sizeof(SampleStretch));
+  stretches = stretches.subspan(count * sizeof(SampleStretch));
+  std::uint64_t samples = 0;
+  for (const SampleStretch& stretch : facts.stretches) {
+    if (stretch.samples > facts.samples - samples) return bad_part("its stretches do not add up");
+    samples += stretch.samples;
+  }
+  if (samples != facts.samples || samples == 0) return bad_part("its stretches do not add up");
+  return facts;
+}
+
+}  // namespace
+
+std::string encode_choices(const std::vector<SourceChoice>& choices) {
+  LoaderJson all = LoaderJson::array();
+  for (const SourceChoice& choice : choices) {
+    all.push_back({{"name", choice.name},
+                   {"reader", choice.reader},
+                   {"directory", choice.directory},
+                   {"content", choice.content ? to_hex(*choice.content) : ""}});
+  }
+  return dump_part(all);
+}
+
+Result<std::vector<SourceChoice>> decode_choices(ByteView bytes) {
+  const LoaderJson json = parse_part(bytes);
+  if (!json.is_array() || json.empty()) return bad_part("it names no datasets");
+  std::vector<SourceChoice> choices;
+  for (const LoaderJson& each : json) {
+    choices.push_back({.name = text_of(each, "name"),
+                       .reader = text_of(each, "reader"),
+                       .directory = text_of(each, "directory"),
+                       .content = digest_of(each, "content")});
+    if (choices.back().name.empty()) return bad_part("a dataset has no name");
+  }
+  return choices;
+}
+
+std::string encode_facts(const std::vector<SourceFacts>& sources) {
+  LoaderJson all = LoaderJson::array();
+  for (const SourceFacts& facts : sources) {
+    all.push_back({{"version", facts.version},
+                   {"content", to_hex(facts.content_digest)},
+                   {"reader", facts.reader},
+                   {"samples", facts.samples},
+                   {"bytes", facts.bytes},
+                   {"classes", facts.classes},
+                   {"stretches", facts.stretches.size()}});
+  }
+  const std::string text = dump_part(all);
+  std::string encoded(sizeof(std::uint64_t), '\0');
+  store_little_endian(std::as_writable_bytes(std::span(encoded)).data(),
+                      std::uint64_t{text.size()});
+  encoded += text;
+  for (const SourceFacts& facts : sources)
+    encoded += as_text(std::as_bytes(std::span(facts.stretches)));
+  return encoded;
+}
+
+Result<std::vector<SourceFacts>> decode_facts(ByteView bytes) {
+  if (bytes.size() < sizeof(std::uint64_t)) return bad_part("it has no facts");
+  const auto text_bytes = load_little_endian<std::uint64_t>(bytes.data());
+  bytes = bytes.subspan(sizeof(std::uint64_t));
+  if (text_bytes > bytes.size()) return bad_part("its facts are cut");
+  const LoaderJson json = parse_part(bytes.first(text_bytes));
+  ByteView stretches = bytes.subspan(text_bytes);
+  if (!json.is_array()) return bad_part("its facts are no list");
+  std::vector<SourceFacts> sources;
+  for (const LoaderJson& each : json) {
+    if (!each.is_object()) return bad_part("its facts are no objects");
+    MR_ASSIGN_OR_RETURN(SourceFacts facts, decode_source_facts(each, stretches));
+    sources.push_back(std::move(facts));
+  }
+  return sources;
+}
+
+ByteView encode_places(std::span<const PlacedSample> places) { return std::as_bytes(places); }
+
+Result<std::vector<PlacedSample>> decode_places(ByteView bytes) {
+  if (bytes.size() % sizeof(PlacedSample) != 0) return bad_part("its places are cut");
+  std::vector<PlacedSample> places(bytes.size() / sizeof(PlacedSample));
+  if (!places.empty()) std::memcpy(places.data(), bytes.data(), bytes.size());
+  return places;
+}
+
+std::string encode_failures(const std::vector<SampleFailure>& failures) {
+  LoaderJson all = LoaderJson::array();
+  for (const SampleFailure& failed : failures) {
+    all.push_back({{"position", failed.place.position},
+                   {"source", failed.place.source},
+                   {"sample", failed.place.sample},
+                   {"seed", failed.place.seed},
+                   {"key", failed.key},
+                   {"error", encode_status(failed.why)}});
+  }
+  return dump_part(all);
+}
+
+Result<std::vector<SampleFailure>> decode_failures(ByteView bytes) {
+  const LoaderJson json = parse_part(bytes);
+  if (!json.is_array() || json.empty()) return bad_part("it has no failures");
+  std::vector<SampleFailure> failures;
+  for (const LoaderJson& each : json) {
+    const auto why = each.is_object() ? each.find("error") : each.end();
+    failures.push_back({.place = {.position = number_of(each, "position"),
+                                  .source = number_of(each, "source"),
+                                  .sample = number_of(each, "sample"),
+                                  .seed = number_of(each, "seed")},
+                        .key = text_of(each, "key"),
+                        .why = decode_status(why == each.end() ? LoaderJson() : *why)});
+  }
+  return failures;
+}
+
+LoaderJson encode_status(const Status& status) {
+  return {{"code", static_cast<unsigned>(status.code())}, {"message", status.message()}};
+}
+
+Status decode_status(const LoaderJson& json) {
+  const std::uint64_t code = number_of(json, "code");
+  const bool known = code > 0 && code <= static_cast<std::uint64_t>(StatusCode::kInternal);
+  return {known ? static_cast<StatusCode>(code) : StatusCode::kInternal, text_of(json, "message")};
+}
+
+}  // namespace millrace

@@ -1,0 +1,264 @@
+#include "loader/batch_assembler.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/mutex.h"
+
+namespace millrace {
+namespace {
+
+// What is asked for at a time; the buffers that it comes in are the cache's.
+constexpr std::uint64_t kWaveBytes = 64 * kMiB;
+// Larger parts are read piece by piece, into memory of their own.
+constexpr std::uint64_t kPieceBytes = 4 * kMiB;
+constexpr Duration kRetryPauseMin = std::chrono::milliseconds(50);
+constexpr Duration kRetryPauseMax = std::chrono::seconds(5);
+
+// Answers of reads that were started together.
+//
+// Slots are written by who answers, each once; wait() makes them visible.
+class ReadAnswers {
+ public:
+  explicit ReadAnswers(std::size_t count) : slots_(count), owed_(count + 1) {}
+
+  void answer(std::size_t slot, Result<Slice> result) {
+    slots_[slot].emplace(std::move(result));
+    settle();
+  }
+  // Once, after all reads were started.
+  void wait() {
+    settle();
+    MutexLock lock(mutex_);
+    while (!all_answered_)
+      answered_.wait(mutex_);
+  }
+  Result<Slice>& at(std::size_t slot) { return *slots_[slot]; }
+
+ private:
+  void settle() {
+    if (owed_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    MutexLock lock(mutex_);
+    all_answered_ = true;
+    answered_.notify_all();
+  }
+
+  std::vector<std::optional<Result<Slice>>> slots_;
+  std::atomic<std::size_t> owed_;
+  Mutex mutex_;
+  CondVar answered_;
+  bool all_answered_ MR_GUARDED_BY(mutex_) = false;
+};
+
+bool may_pass(StatusCode code) {
+  return is_transient(code) || code == StatusCode::kResourceExhausted;
+}
+
+// Not the sample's fault.
+bool ends_all(StatusCode code) {
+  return code == StatusCode::kDeadlineExceeded || code == StatusCode::kCancelled;
+}
+
+std::uint64_t nanoseconds_between(TimePoint from, TimePoint to) {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(to - from).count());
+}
+
+}  // namespace
+
+struct BatchAssembler::PendingSample {
+  const AssembledSource* source = nullptr;
+  PlacedSample place = {};
+  std::optional<SampleLocation> location = {};
+  std::vector<Slice> parts = {};
+  std::vector<Buffer> large = {};  // By part, while one is read in pieces.
+  Status failure = {};
+  bool is_read = false;
+  bool was_corrupt = false;
+};
+
+// One read of a part, or of a piece of it.
+struct BatchAssembler::Piece {
+  std::size_t sample = 0;
+  std::size_t part = 0;
+  ByteRange range = {};  // Of the file.
+  bool is_whole = true;
+};
+
+Status BatchAssembler::check(const PlacedSample& place) const {
+  if (place.source < sources_.size() && place.sample < sources_[place.source].source.samples()) {
+    return {};
+  }
+  return {StatusCode::kInvalidArgument,
+          fmt::format("there is no sample {} of dataset {}", place.sample, place.source)};
+}
+
+void BatchAssembler::locate(const RequestContext& context, PendingSample& sample) const {
+  if (sample.location) return;
+  auto found = sample.source->source.locate(context, sample.place.sample);
+  if (!found) {
+    sample.failure = found.error();
+    return;
+  }
+  sample.location = *std::move(found);
+  sample.parts.resize(sample.location->parts.size());
+  sample.large.resize(sample.location->parts.size());
+}
+
+void BatchAssembler::read_pending(const RequestContext& context,
+                                  std::vector<PendingSample>& samples) const {
+  std::vector<Piece> pieces;
+  std::uint64_t total = 0;
+  for (std::size_t n = 0; n < samples.size(); ++n) {
+    PendingSample& sample = samples[n];
+    if (sample.is_read || !sample.failure.ok()) continue;
+    locate(context, sample);
+    if (!sample.failure.ok()) continue;
+    for (std::size_t part = 0; part < sample.parts.size(); ++part) {
+      const ByteRange range = sample.location->parts[part].range;
+      total += range.length;
+      if (range.empty()) continue;
+      if (range.length <= 2 * kPieceBytes) {
+        pieces.push_back({.sample = n, .part = part, .range = range});
+        continue;
+      }
+      sample.large[part] = Buffer::allocate(range.length);
+      for (std::uint64_t at = range.offset; at < range.end(); at += kPieceBytes) {
+        pieces.push_back({.sample = n,
+                          .part = part,
+                          .range = {at, std::min(kPieceBytes, range.end() - at)},
+                          .is_whole = false});
+      }
+    }
+    sample.is_read = true;  // Unless a piece of it fails.
+  }
+  for (std::size_t begin = 0; begin < pieces.size();) {
+    std::size_t end = begin;
+    for (std::uint64_t bytes = 0; end < pieces.size() && bytes < kWaveBytes; ++end)
+      bytes += pieces[end].range.length;
+    read_wave(context, samples, std::span(pieces).subspan(begin, end - begin), total <= kWaveBytes);
+    begin = end;
+  }
+  for (PendingSample& sample : samples) {
+    for (std::size_t part = 0; part < sample.large.size(); ++part) {
+      if (sample.large[part].size() == 0) continue;
+      Slice whole = std::exchange(sample.large[part], Buffer()).freeze();
+      if (sample.is_read) sample.parts[part] = std::move(whole);
+    }
+  }
+}
+
+void BatchAssembler::read_wave(const RequestContext& context, std::vector<PendingSample>& samples,
+                               std::span<const Piece> pieces, bool keep) const {
+  const auto answers = std::make_shared<ReadAnswers>(pieces.size());
+  for (std::size_t n = 0; n < pieces.size(); ++n) {
+    const PendingSample& sample = samples[pieces[n].sample];
+    sample.source->files.start_read(
+        context, sample.location->parts[pieces[n].part].file, pieces[n].range,
+        Completion<Slice>(inline_executor(), [answers, n](Result<Slice> result) {
+          answers->answer(n, std::move(result));
+        }));
+  }
+  answers->wait();
+  for (std::size_t n = 0; n < pieces.size(); ++n) {
+    const Piece& piece = pieces[n];
+    PendingSample& sample = samples[piece.sample];
+    Result<Slice>& result = answers->at(n);
+    if (result && result->size() != piece.range.length) {
+      result = failure(StatusCode::kCorruption, "a read has brought fewer bytes than there are");
+    }
+    if (!result) {
+      sample.failure = result.error();
+      sample.is_read = false;
+    } else if (piece.is_whole) {
+      // What is kept over many waves must not hold the cache's buffers.
+      sample.parts[piece.part] = keep ? *std::move(result) : Slice::copy_of(result->bytes());
+    } else {
+      const std::uint64_t begin = sample.location->parts[piece.part].range.offset;
+      std::memcpy(sample.large[piece.part].data() + (piece.range.offset - begin), result->data(),
+                  result->size());
+    }
+  }
+}
+
+Status BatchAssembler::read_until_settled(const RequestContext& context,
+                                          std::vector<PendingSample>& samples) const {
+  for (Duration pause = kRetryPauseMin;; pause = std::min(2 * pause, kRetryPauseMax)) {
+    MR_RETURN_IF_ERROR(context.check(clock_));
+    read_pending(context, samples);
+    Status passing;
+    for (PendingSample& sample : samples) {
+      if (ends_all(sample.failure.code())) return sample.failure;
+      if (sample.failure.ok()) continue;
+      // Bytes may have been damaged on the way: they get a second chance.
+      const bool again = sample.failure.code() == StatusCode::kCorruption &&
+                         !std::exchange(sample.was_corrupt, true);
+      if (again || may_pass(sample.failure.code())) passing = std::exchange(sample.failure, {});
+    }
+    if (passing.ok()) return {};
+    if (clock_.now() + pause >= context.deadline()) {
+      return {StatusCode::kDeadlineExceeded,
+              fmt::format("a batch could not be read in time: {}", passing.to_string())};
+    }
+    clock_.sleep_until(clock_.now() + pause, &context.cancellation());
+  }
+}
+
+Result<BatchAnswer> BatchAssembler::read(const RequestContext& context, BatchMemoryPool& memory,
+                                         std::uint64_t epoch,
+                                         std::span<const PlacedSample> places) const {
+  const TimePoint begun = clock_.now();
+  std::vector<PendingSample> pending;
+  pending.reserve(places.size());
+  for (const PlacedSample& place : places) {
+    MR_RETURN_IF_ERROR(check(place));
+    PendingSample& sample = pending.emplace_back();
+    sample.source = &sources_[place.source];
+    sample.place = place;
+  }
+  MR_RETURN_IF_ERROR(read_until_settled(context, pending));
+  const TimePoint was_read = clock_.now();
+  BatchAnswer answer;
+  std::vector<ReadSample> samples;
+  samples.reserve(places.size());
+  for (PendingSample& sample : pending) {
+    std::string key = sample.location ? sample.location->key : std::string();
+    if (sample.failure.ok()) {
+      auto values = sample.source->source.decode(*sample.location, sample.parts);
+      if (values) {
+        samples.push_back(
+            {.place = sample.place, .key = std::move(key), .values = *std::move(values)});
+        continue;
+      }
+      sample.failure = values.error();
+    }
+    answer.failed.push_back(
+        {.place = sample.place, .key = std::move(key), .why = std::move(sample.failure)});
+  }
+  if (!answer.failed.empty()) return answer;
+  MR_ASSIGN_OR_RETURN(answer.batch,
+                      build_batch(memory, epoch, samples,
+                                  {.store_ns = nanoseconds_between(begun, was_read),
+                                   .decode_ns = nanoseconds_between(was_read, clock_.now())}));
+  return answer;
+}
+
+Status BatchAssembler::plan(const RequestContext& context, const PlacedSample& place,
+                            std::vector<PlannedRead>& reads) const {
+  MR_RETURN_IF_ERROR(check(place));
+  const AssembledSource& source = sources_[place.source];
+  MR_ASSIGN_OR_RETURN(const SampleLocation location, source.source.locate(context, place.sample));
+  for (const SamplePart& part : location.parts) {
+    if (!part.range.empty())
+      MR_RETURN_IF_ERROR(source.files.plan_read(part.file, part.range, reads));
+  }
+  return {};
+}
+
+}  // namespace millrace

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/request_context.h"
+#include "base/status.h"
+#include "loader/batch_builder.h"
+#include "loader/sample_source.h"
+
+namespace millrace {
+
+// A sample that cannot be had, however often it is read.
+struct SampleFailure {
+  PlacedSample place = {};
+  std::string key = {};  // Empty when not even that is known.
+  Status why = {};
+};
+
+// A batch; or, where some of its samples cannot be had, all of those and no batch.
+struct BatchAnswer {
+  Batch batch = {};
+  std::vector<SampleFailure> failed = {};
+};
+
+// The samples of one dataset of a job. Both outlive who reads them.
+struct AssembledSource {
+  SampleFiles& files;
+  SampleSource& source;
+};
+
+// Makes batches: reads all samples of one side by side, decodes them, and lays them out.
+//
+// Holds no state: safe from any thread. Memory for what was read and not yet laid out is bounded
+// by kWaveBytes for each caller, but for samples that are larger.
+class BatchAssembler {
+ public:
+  explicit BatchAssembler(std::vector<AssembledSource> sources, Clock& clock = system_clock())
+      : sources_(std::move(sources)), clock_(clock) {}
+
+  // Places name sources and samples that there are: kInvalidArgument for others. Failures that may
+  // pass are tried again until the context ends: kDeadlineExceeded then says what was in the way.
+  // Blocks.
+  Result<BatchAnswer> read(const RequestContext& context, BatchMemoryPool& memory,
+                           std::uint64_t epoch, std::span<const PlacedSample> places) const;
+
+  // What reading a sample will ask the cache for. Blocks where the sample has to be looked up.
+  Status plan(const RequestContext& context, const PlacedSample& place,
+              std::vector<PlannedRead>& reads) const;
+
+ private:
+  struct PendingSample;
+  struct Piece;
+
+  Status check(const PlacedSample& place) const;
+  void locate(const RequestContext& context, PendingSample& sample) const;
+  void read_pending(const RequestContext& context, std::vector<PendingSample>& samples) const;
+  void read_wave(const RequestContext& context, std::vector<PendingSample>& samples,
+                 std::span<const Piece> pieces, bool keep) const;
+  // Tries what failed in passing, until nothing is left or the context ends.
+  Status read_until_settled(const RequestContext& context,
+                            std::vector<PendingSample>& samples) const;
+
+  const std::vector<AssembledSource> sources_;
+  Clock& clock_;
+};
+
+}  // namespace millrace

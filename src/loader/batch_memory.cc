@@ -1,0 +1,110 @@
+#include "loader/batch_memory.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "platform/file_error.h"
+
+namespace millrace {
+namespace {
+
+constexpr std::size_t kPieceBytesMin = 64 * 1024;
+constexpr int kSizeSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+Status no_memory(std::size_t bytes) {
+  return {StatusCode::kResourceExhausted,
+          fmt::format("the system has no memory for a batch of {} bytes", bytes)};
+}
+
+// Pieces come in few sizes, so that one fits many batches: four to each power of two.
+std::size_t piece_bytes(std::size_t bytes) {
+  const std::size_t floor = std::max(std::bit_floor(bytes), kPieceBytesMin);
+  const std::size_t step = floor / 4;
+  return std::max((bytes + step - 1) / step * step, kPieceBytesMin);
+}
+
+Result<std::byte*> map_shared(const File& file, std::size_t bytes) {
+  void* const data =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.descriptor(), 0);
+  if (data == MAP_FAILED) return failure(no_memory(bytes));
+  return static_cast<std::byte*>(data);
+}
+
+std::uint64_t next_number() {
+  static std::atomic<std::uint64_t> last = 0;
+  return ++last;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<BatchMemory>> BatchMemory::make(std::size_t bytes) {
+  const int descriptor = ::memfd_create("millrace-batch", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (descriptor < 0) return failure(file_error(errno, "make memory", "for a batch"));
+  File file = File::adopt(descriptor, "batch");
+  if (::ftruncate(descriptor, static_cast<off_t>(bytes)) != 0 ||
+      ::fcntl(descriptor, F_ADD_SEALS, kSizeSeals) != 0) {
+    return failure(no_memory(bytes));
+  }
+  MR_ASSIGN_OR_RETURN(std::byte* const data, map_shared(file, bytes));
+  return std::unique_ptr<BatchMemory>(new BatchMemory(std::move(file), data, bytes));
+}
+
+Result<std::unique_ptr<BatchMemory>> BatchMemory::map(File file, std::size_t bytes) {
+  const int seals = ::fcntl(file.descriptor(), F_GET_SEALS);
+  MR_ASSIGN_OR_RETURN(const std::uint64_t size, file.size());
+  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || size < bytes || bytes == 0) {
+    return failure(StatusCode::kInvalidArgument, "the memory of a batch is none that can be used");
+  }
+  MR_ASSIGN_OR_RETURN(std::byte* const data, map_shared(file, bytes));
+  return std::unique_ptr<BatchMemory>(new BatchMemory(std::move(file), data, bytes));
+}
+
+BatchMemory::BatchMemory(File file, std::byte* data, std::size_t size)
+    : number_(next_number()), file_(std::move(file)), data_(data), size_(size) {}
+
+BatchMemory::~BatchMemory() { ::munmap(data_, size_); }
+
+Result<std::shared_ptr<BatchMemory>> BatchMemoryPool::take(std::size_t bytes) {
+  const std::size_t wanted = piece_bytes(bytes);
+  std::unique_ptr<BatchMemory> piece;
+  {
+    MutexLock lock(state_->mutex);
+    auto& idle = state_->idle;
+    for (auto it = idle.begin(); it != idle.end(); ++it) {
+      if ((*it)->size() < wanted || (*it)->size() / 2 > wanted) continue;
+      piece = std::move(*it);
+      idle.erase(it);
+      break;
+    }
+  }
+  if (piece == nullptr) {
+    MR_ASSIGN_OR_RETURN(piece, BatchMemory::make(wanted));
+  }
+  return std::shared_ptr<BatchMemory>(piece.release(),
+                                      [state = std::weak_ptr<State>(state_)](BatchMemory* memory) {
+                                        put_back(state, std::unique_ptr<BatchMemory>(memory));
+                                      });
+}
+
+void BatchMemoryPool::put_back(const std::weak_ptr<State>& state,
+                               std::unique_ptr<BatchMemory> memory) {
+  const std::shared_ptr<State> pool = state.lock();
+  if (pool == nullptr || memory->retired()) return;
+  // Let go of outside the lock.
+  std::unique_ptr<BatchMemory> oldest;
+  MutexLock lock(pool->mutex);
+  pool->idle.push_back(std::move(memory));
+  if (pool->idle.size() <= kIdleMax) return;
+  oldest = std::move(pool->idle.front());
+  pool->idle.erase(pool->idle.begin());
+}
+
+}  // namespace millrace

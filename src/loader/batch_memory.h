@@ -1,0 +1,73 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/mutex.h"
+#include "base/status.h"
+#include "platform/file.h"
+
+namespace millrace {
+
+// Memory of this process that another one can be given, as a file without a name: it goes when the
+// last of both lets go, however they end. Shared mappings, so what one writes the other sees.
+class BatchMemory {
+ public:
+  // Sealed against a change of its size, so that nobody who has it can make us fail.
+  static Result<std::unique_ptr<BatchMemory>> make(std::size_t bytes);
+  // What another process gave. kInvalidArgument when it could be cut later, or is not that large.
+  static Result<std::unique_ptr<BatchMemory>> map(File file, std::size_t bytes);
+  ~BatchMemory();
+  BatchMemory(const BatchMemory&) = delete;
+  BatchMemory& operator=(const BatchMemory&) = delete;
+
+  std::byte* data() { return data_; }
+  std::size_t size() const { return size_; }
+  ByteView bytes() const { return {data_, size_}; }
+  int descriptor() const { return file_.descriptor(); }
+  // Of all memory that this process made or mapped: no other has it.
+  std::uint64_t number() const { return number_; }
+  // It is not used again, since somebody may hold it for ever.
+  void retire() { retired_ = true; }
+  bool retired() const { return retired_; }
+
+ private:
+  BatchMemory(File file, std::byte* data, std::size_t size);
+
+  const std::uint64_t number_;
+  std::atomic<bool> retired_ = false;
+  File file_;
+  std::byte* data_;
+  std::size_t size_;
+};
+
+// Memory for batches, used again: fresh pages cost as much as filling them.
+//
+// 1. What is handed out returns when its last reference goes, also after the pool is gone.
+// 2. At most kIdleMax pieces rest; a piece is taken for a batch of at least half its size.
+//
+// Safe from any thread.
+class BatchMemoryPool {
+ public:
+  BatchMemoryPool() : state_(std::make_shared<State>()) {}
+
+  // At least `bytes`. kResourceExhausted when the system has no memory.
+  Result<std::shared_ptr<BatchMemory>> take(std::size_t bytes);
+
+ private:
+  static constexpr std::size_t kIdleMax = 8;
+
+  struct State {
+    Mutex mutex;
+    std::vector<std::unique_ptr<BatchMemory>> idle MR_GUARDED_BY(mutex);
+  };
+  static void put_back(const std::weak_ptr<State>& state, std::unique_ptr<BatchMemory> memory);
+
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace millrace

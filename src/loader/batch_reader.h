@@ -1,0 +1,63 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "base/request_context.h"
+#include "base/status.h"
+#include "loader/batch_engine.h"
+#include "loader/job_order.h"
+
+namespace millrace {
+
+// What becomes of a batch with samples that cannot be had.
+enum class FaultAction : std::uint8_t {
+  kRaise,       // The batch fails.
+  kSkip,        // It has fewer samples.
+  kSubstitute,  // The next position of the epoch whose sample can be had stands in.
+};
+
+// "raise", "skip", "substitute"; and back: kInvalidArgument says what there is.
+std::string_view fault_action_name(FaultAction action);
+Result<FaultAction> parse_fault_action(std::string_view text);
+
+struct FaultPolicy {
+  FaultAction action = FaultAction::kRaise;
+  // So many in a row are a failure after all: then it is not the samples.
+  std::uint64_t failures_max = 100;
+};
+
+// A sample that could not be had.
+struct SampleLoss {
+  std::uint64_t epoch = 0;
+  SampleFailure failure = {};
+  FaultAction action = FaultAction::kRaise;
+};
+
+// Failures in a row, over all readers of a job. Safe from any thread.
+class FailureRow {
+ public:
+  // How many there are then.
+  std::uint64_t add(std::uint64_t failures) { return count_.fetch_add(failures) + failures; }
+  // A sample was had.
+  void end() { count_.store(0); }
+
+ private:
+  std::atomic<std::uint64_t> count_ = 0;
+};
+
+struct ReadBatch {
+  Batch batch = {};
+  std::vector<SampleLoss> losses = {};  // What is not in it, or is replaced.
+};
+
+// Reads a batch and does what the policy says. The rule of a substitute is a function of the order
+// alone, so it is the same for any topology: the sample at position p is replaced by the first one
+// behind p, around the end, that can be had; position and seed stay p's. Safe from any thread.
+Result<ReadBatch> read_batch(const RequestContext& context, BatchEngine& engine,
+                             const JobEpoch& order, std::vector<PlacedSample> places,
+                             const FaultPolicy& policy, FailureRow& row);
+
+}  // namespace millrace

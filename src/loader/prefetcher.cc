@@ -1,0 +1,229 @@
+#include "loader/prefetcher.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace millrace {
+namespace {
+
+// More readers than that only wait for one another.
+constexpr std::size_t kReadersMax = 16;
+constexpr std::uint64_t kPlannedSamplesMax = 65536;
+// What is announced at a time: short, so that the beginning is not waited for.
+constexpr std::uint64_t kPlanStretchSamples = 2048;
+
+std::uint64_t samples_to_plan(const BatchEngine& engine, const RankChoice& choice,
+                              const PrefetchOptions& options) {
+  std::uint64_t samples = 0;
+  std::uint64_t bytes = 0;
+  for (const SourceFacts& source : engine.sources()) {
+    samples += source.samples;
+    bytes += source.bytes;
+  }
+  const std::uint64_t sample_bytes =
+      std::max<std::uint64_t>(bytes / std::max<std::uint64_t>(samples, 1), 1);
+  return std::clamp<std::uint64_t>(options.planned_bytes / sample_bytes,
+                                   2 * options.batches * choice.batch, kPlannedSamplesMax);
+}
+
+}  // namespace
+
+Prefetcher::Prefetcher(BatchEngine& engine, JobCursor from, const PrefetchOptions& options,
+                       Clock& clock)
+    : engine_(engine),
+      options_(options),
+      clock_(clock),
+      cancellation_(std::make_shared<Cancellation>()),
+      planned_samples_(samples_to_plan(engine, from.choice(), options)),
+      ahead_(from),
+      planned_(std::move(from)) {
+  for (std::size_t n = 0; n < std::min(options.batches, kReadersMax); ++n)
+    threads_.emplace_back([this] { read_batches(); });
+  threads_.emplace_back([this] { plan_reads(); });
+}
+
+Prefetcher::~Prefetcher() {
+  {
+    MutexLock lock(mutex_);
+    stopping_ = true;
+    changed_.notify_all();
+  }
+  cancellation_->request();
+  for (std::thread& thread : threads_)
+    thread.join();
+}
+
+RequestContext Prefetcher::context(TimePoint deadline) const {
+  return RequestContext(deadline, options_.caller).with_cancellation(cancellation_);
+}
+
+void Prefetcher::add_slots() {
+  while (batches_in_slots_ < options_.batches) {
+    if (ahead_.at_end()) {
+      Slot& end = slots_.emplace_back();
+      end.state = SlotState::kEndOfEpoch;
+      end.failure = ahead_.begin_next_epoch();
+      // Nothing follows what cannot begin: next() tells why.
+      if (!end.failure.ok()) end.state = SlotState::kFailed;
+      if (!end.failure.ok() || ahead_.at_end()) return;
+      continue;
+    }
+    Slot& slot = slots_.emplace_back();
+    slot.step = ahead_.take();
+    slot.order = ahead_.order();
+    ++batches_in_slots_;
+  }
+}
+
+Prefetcher::Slot* Prefetcher::take_slot() {
+  add_slots();
+  const auto found = std::ranges::find(slots_, SlotState::kToRead, &Slot::state);
+  if (found == slots_.end()) return nullptr;
+  found->state = SlotState::kReading;
+  found->begun = clock_.now();
+  return &*found;
+}
+
+void Prefetcher::read_batches() {
+  MutexLock lock(mutex_);
+  while (!stopping_) {
+    Slot* const slot = take_slot();
+    if (slot == nullptr) {
+      changed_.wait(mutex_);
+      continue;
+    }
+    const CursorStep step = slot->step;
+    const std::shared_ptr<const JobEpoch> order = slot->order;
+    lock.unlock();
+    auto read = read_batch(context(clock_.now() + options_.batch_timeout), engine_, *order,
+                           places_of(*order, step.share), options_.faults, row_);
+    lock.lock();
+    // The slot is still there: only what is ready is taken.
+    slot->state = read ? SlotState::kReady : SlotState::kFailed;
+    if (read) {
+      slot->read = *std::move(read);
+    } else {
+      slot->failure = read.error();
+    }
+    note_progress();
+    changed_.notify_all();
+  }
+}
+
+void Prefetcher::note_progress() {
+  std::uint64_t samples = taken_samples_;
+  for (const Slot& slot : slots_) {
+    if (slot.state == SlotState::kEndOfEpoch) continue;
+    if (slot.state != SlotState::kReady) break;
+    samples += slot.step.share.count;
+  }
+  read_samples_ = samples;
+}
+
+Result<std::optional<Prefetcher::Taken>> Prefetcher::next(TimePoint deadline) {
+  MutexLock lock(mutex_);
+  add_slots();
+  for (;;) {
+    if (std::exchange(cancelled_, false)) {
+      return failure(StatusCode::kCancelled, "the wait for a batch was called off");
+    }
+    Slot& slot = slots_.front();
+    if (slot.state == SlotState::kEndOfEpoch) {
+      slots_.pop_front();
+      return std::optional<Taken>();
+    }
+    if (slot.state == SlotState::kFailed) {
+      Status why = std::exchange(slot.failure, {});
+      if (slot.order == nullptr) {
+        slot.failure = why;  // An epoch that cannot begin, however often it is tried.
+      } else {
+        slot.state = SlotState::kToRead;
+        changed_.notify_all();
+      }
+      return failure(std::move(why));
+    }
+    if (slot.state == SlotState::kReady) break;
+    if (!changed_.wait_until(mutex_, deadline) && clock_.now() >= deadline) {
+      return failure(StatusCode::kDeadlineExceeded, "no batch is ready yet");
+    }
+  }
+  Taken taken{.step = slots_.front().step, .read = std::move(slots_.front().read)};
+  slots_.pop_front();
+  --batches_in_slots_;
+  taken_samples_ += taken.step.share.count;
+  note_progress();
+  changed_.notify_all();
+  return std::optional(std::move(taken));
+}
+
+void Prefetcher::cancel() {
+  MutexLock lock(mutex_);
+  cancelled_ = true;
+  changed_.notify_all();
+}
+
+void Prefetcher::plan_reads() {
+  const std::unique_ptr<BatchPlan> plan = engine_.start_plan(options_.caller);
+  std::uint64_t planned = 0;
+  std::uint64_t told = 0;
+  for (;;) {
+    std::uint64_t read = 0;
+    {
+      MutexLock lock(mutex_);
+      while (!stopping_ && read_samples_ == told && planned >= read_samples_ + planned_samples_)
+        changed_.wait(mutex_);
+      if (stopping_) return;
+      read = read_samples_;
+    }
+    // Reads may be further than what was planned, at the beginning.
+    if (read > told && read <= planned) {
+      plan->advance(read);
+      told = read;
+    }
+    std::vector<PlacedSample> places;
+    while (places.size() < kPlanStretchSamples &&
+           planned + places.size() < read + planned_samples_) {
+      if (planned_.at_end()) {
+        if (!planned_.begin_next_epoch().ok() || planned_.at_end()) return;
+        continue;
+      }
+      const std::vector<PlacedSample> more = places_of(*planned_.order(), planned_.take().share);
+      places.insert(places.end(), more.begin(), more.end());
+    }
+    if (places.empty()) continue;
+    plan->extend(places);
+    planned += places.size();
+  }
+}
+
+std::size_t Prefetcher::ready() const {
+  MutexLock lock(mutex_);
+  return static_cast<std::size_t>(std::ranges::count(slots_, SlotState::kReady, &Slot::state));
+}
+
+std::string Prefetcher::where() const {
+  MutexLock lock(mutex_);
+  if (slots_.empty()) return "no batch was asked for yet";
+  const Slot& slot = slots_.front();
+  const std::string batch =
+      fmt::format("batch {} of epoch {} ({} samples from position {} on)", slot.step.number,
+                  slot.step.epoch, slot.step.share.count, slot.step.share.first);
+  switch (slot.state) {
+    case SlotState::kReading:
+      return fmt::format("{} is being read since {:.1f} s, by the {}", batch,
+                         std::chrono::duration<double>(clock_.now() - slot.begun).count(),
+                         engine_.kind());
+    case SlotState::kToRead:
+      return fmt::format("{} waits for a thread to read it", batch);
+    case SlotState::kFailed:
+      return fmt::format("{} has failed: {}", batch, slot.failure.to_string());
+    case SlotState::kReady:
+    case SlotState::kEndOfEpoch:
+      break;
+  }
+  return fmt::format("{} waits to be taken", batch);
+}
+
+}  // namespace millrace

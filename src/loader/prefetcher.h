@@ -1,0 +1,102 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "base/request_context.h"
+#include "base/status.h"
+#include "loader/batch_reader.h"
+#include "loader/job_cursor.h"
+
+namespace millrace {
+
+struct PrefetchOptions {
+  std::size_t batches = 4;  // Read at a time or waiting to be taken.
+  FaultPolicy faults = {};
+  Duration batch_timeout = std::chrono::minutes(5);
+  // Whom reads count for.
+  std::shared_ptr<const Caller> caller = std::make_shared<const Caller>(Caller{"loader", ""});
+  // So much is announced to the cache at least; samples in between are too.
+  std::uint64_t planned_bytes = 256 * kMiB;
+};
+
+// Batches of one rank, read ahead in order by threads of its own, over the ends of epochs. What
+// will be read later is announced to the engine.
+//
+// 1. Slots are in the order of the cursor; at most `batches` of them are not yet taken.
+// 2. A slot that failed stays in front, and is read again once its failure was told.
+//
+// Lifecycle: reads from its construction on; destruction calls off what is being read. next() needs
+// one thread at a time, the rest is safe from any.
+class Prefetcher {
+ public:
+  struct Taken {
+    CursorStep step = {};
+    ReadBatch read = {};
+  };
+
+  // The engine outlives it.
+  Prefetcher(BatchEngine& engine, JobCursor from, const PrefetchOptions& options,
+             Clock& clock = system_clock());
+  ~Prefetcher();
+  Prefetcher(const Prefetcher&) = delete;
+  Prefetcher& operator=(const Prefetcher&) = delete;
+
+  // The next batch; nothing at the end of an epoch, once. kDeadlineExceeded by `deadline`, and
+  // kCancelled by cancel(), lose nothing. Other failures are the batch's, which is tried again
+  // then.
+  Result<std::optional<Taken>> next(TimePoint deadline);
+  // Ends a next() that waits, or the next one that would.
+  void cancel();
+
+  std::size_t ready() const;
+  // Where the batch is that next() waits for, in a sentence.
+  std::string where() const;
+
+ private:
+  enum class SlotState : std::uint8_t { kToRead, kReading, kReady, kFailed, kEndOfEpoch };
+  struct Slot {
+    CursorStep step = {};
+    std::shared_ptr<const JobEpoch> order = {};
+    SlotState state = SlotState::kToRead;
+    TimePoint begun = {};
+    ReadBatch read = {};
+    Status failure = {};
+  };
+
+  void read_batches();
+  void plan_reads();
+  // Null when all that may be read is being read.
+  Slot* take_slot() MR_REQUIRES(mutex_);
+  void add_slots() MR_REQUIRES(mutex_);
+  void note_progress() MR_REQUIRES(mutex_);
+  RequestContext context(TimePoint deadline) const;
+
+  BatchEngine& engine_;
+  const PrefetchOptions options_;
+  Clock& clock_;
+  const std::shared_ptr<Cancellation> cancellation_;
+  const std::uint64_t planned_samples_;
+  FailureRow row_;
+
+  mutable Mutex mutex_;
+  CondVar changed_;
+  JobCursor ahead_ MR_GUARDED_BY(mutex_);
+  std::deque<Slot> slots_ MR_GUARDED_BY(mutex_);  // Pointers to elements stay while they are in it.
+  std::size_t batches_in_slots_ MR_GUARDED_BY(mutex_) = 0;
+  std::uint64_t taken_samples_ MR_GUARDED_BY(mutex_) = 0;
+  std::uint64_t read_samples_ MR_GUARDED_BY(mutex_) = 0;  // Without a gap from the beginning.
+  bool cancelled_ MR_GUARDED_BY(mutex_) = false;
+  bool stopping_ MR_GUARDED_BY(mutex_) = false;
+  JobCursor planned_;  // The planning thread's own.
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace millrace

@@ -1,0 +1,90 @@
+#include "loader/process_engine.h"
+
+#include <deque>
+#include <optional>
+#include <utility>
+
+namespace millrace {
+namespace {
+
+std::vector<AssembledSource> assembled(const std::vector<OpenSource>& sources) {
+  std::vector<AssembledSource> all;
+  for (const OpenSource& source : sources)
+    all.push_back({.files = *source.files, .source = *source.source});
+  return all;
+}
+
+// Looking a sample up may take a request; nobody waits for it.
+constexpr Duration kPlanTimeout = std::chrono::minutes(1);
+
+}  // namespace
+
+// Samples as reads of the cache. A sample that cannot be looked up has none: who reads it will
+// say so.
+class ProcessEngine::CachePlan final : public BatchPlan {
+ public:
+  CachePlan(const ProcessEngine& engine, std::shared_ptr<const Caller> caller)
+      : engine_(engine),
+        caller_(std::move(caller)),
+        // A plan has one account: that of the first dataset pays for all.
+        account_(engine.sources_.front().files->account(*caller_)) {}
+  ~CachePlan() override {
+    if (plan_) engine_.plans_->withdraw(*plan_);
+  }
+
+  void extend(std::span<const PlacedSample> places) override {
+    if (engine_.plans_ == nullptr) return;
+    const RequestContext context = this->context();
+    std::vector<PlannedRead> reads;
+    std::vector<std::uint64_t> ends;
+    for (const PlacedSample& place : places) {
+      (void)engine_.assembler_.plan(context, place, reads);
+      ends.push_back(reads_ + reads.size());
+    }
+    // Where there is no room for a plan the job reads like one without.
+    const bool planned = append(context, reads).ok();
+    if (planned) reads_ += reads.size();
+    for (const std::uint64_t end : ends)
+      reads_before_.push_back(planned ? end : reads_);
+  }
+
+  void advance(std::uint64_t places_done) override {
+    std::uint64_t reads_done = 0;
+    for (; done_ < places_done && !reads_before_.empty(); ++done_) {
+      reads_done = reads_before_.front();
+      reads_before_.pop_front();
+    }
+    if (plan_ && reads_done > 0) (void)engine_.plans_->advance(*plan_, reads_done);
+  }
+
+ private:
+  RequestContext context() const {
+    const RequestContext plain(system_clock().now() + kPlanTimeout, caller_);
+    return account_ == nullptr ? plain : plain.with_account(account_);
+  }
+  Status append(const RequestContext& context, const std::vector<PlannedRead>& reads) {
+    if (plan_) return engine_.plans_->extend(context, *plan_, reads);
+    MR_ASSIGN_OR_RETURN(plan_, engine_.plans_->announce(context, reads));
+    return {};
+  }
+
+  const ProcessEngine& engine_;
+  const std::shared_ptr<const Caller> caller_;
+  const std::shared_ptr<FetchAccount> account_;
+  std::optional<PlanId> plan_;
+  std::uint64_t reads_ = 0;                 // In the plan.
+  std::uint64_t done_ = 0;                  // Samples.
+  std::deque<std::uint64_t> reads_before_;  // Of samples from done_ on: reads up to its end.
+};
+
+ProcessEngine::ProcessEngine(std::vector<OpenSource> sources, PlannedReads* plans)
+    : sources_(std::move(sources)), plans_(plans), assembler_(assembled(sources_)) {
+  for (const OpenSource& source : sources_)
+    facts_.push_back(source.facts);
+}
+
+std::unique_ptr<BatchPlan> ProcessEngine::start_plan(std::shared_ptr<const Caller> caller) {
+  return std::make_unique<CachePlan>(*this, std::move(caller));
+}
+
+}  // namespace millrace
