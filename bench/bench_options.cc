@@ -22,6 +22,7 @@ BenchOptions parse_options(int argc, char** argv, BenchOptions defaults) {
   if (options.files > 0) {
     app.add_option("--files", options.files, "How many files are published")
         ->check(CLI::Range(1000, 10'000'000));
+    app.add_flag("--tls", options.tls, "Over https, where no client hashes what it sends");
   }
   app.add_flag("--ours-only", options.ours_only, "No peers and no result: for a profiler");
   try {

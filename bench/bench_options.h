@@ -12,6 +12,7 @@ struct BenchOptions {
   std::string server{};     // "nginx" or "ceph"; empty: both.
   std::size_t loops = 1;    // Event loops of our HTTP client.
   std::uint64_t files = 0;  // How many are published; 0 where none are.
+  bool tls = false;         // Over https, where files are published.
   bool ours_only = false;   // No peers and no result: for a profiler.
 
   bool wants(const std::string& name) const { return server.empty() || server == name; }

@@ -39,6 +39,13 @@ BenchTarget target_of(const millrace::testing::CephServer& ceph, std::string buc
           .checks_signatures = true};
 }
 
+BenchTarget tls_target_of(const millrace::testing::CephServer& ceph, std::string bucket) {
+  BenchTarget target = target_of(ceph, std::move(bucket));
+  target.endpoint = ceph.tls_endpoint();
+  target.ca_file = ceph.ca_file();
+  return target;
+}
+
 BenchStore::BenchStore(const BenchTarget& target, std::size_t loops, std::uint64_t pool_bytes)
     : BenchStore(target, loops,
                  std::make_unique<BufferPool>(
@@ -55,6 +62,7 @@ BenchStore::BenchStore(const BenchTarget& target, std::size_t loops, BufferPool&
   s3::S3Options options;
   options.endpoint = target.endpoint;
   options.bucket = target.bucket;
+  options.ca_bundle = target.ca_file;
   store_ = std::make_unique<s3::S3ObjectStore>(
       std::move(options), credentials_of(target),
       s3::S3Environment{http_, system_clock(), system_random(), &pool},

@@ -22,11 +22,14 @@ struct BenchTarget {
   std::string secret_key = "millrace-secret";
   // Whether the server looks at signatures. We sign for all; curl only where it must.
   bool checks_signatures = false;
+  std::string ca_file = {};  // What an https endpoint's certificate is checked against.
 
   std::string url_of(const std::string& key) const { return endpoint + "/" + bucket + "/" + key; }
 };
 
 BenchTarget target_of(const millrace::testing::CephServer& ceph, std::string bucket);
+// The same over https; the server was started with it.
+BenchTarget tls_target_of(const millrace::testing::CephServer& ceph, std::string bucket);
 
 // An S3 store with everything under it and defaults throughout, alive as long as this is. Timed
 // runs make a new one each, because the peers begin without connections too.

@@ -75,10 +75,12 @@ Contender curl_contender(const FetchPlan& plan, const CurlForm& form, const std:
 
 std::string curl_signing_lines(const BenchTarget& target) {
   if (!target.checks_signatures) return "";
-  return fmt::format(
-      "aws-sigv4 = \"aws:amz:us-east-1:s3\"\nuser = \"{}:{}\"\n"
-      "header = \"x-amz-content-sha256: UNSIGNED-PAYLOAD\"\n",
-      target.access_key, target.secret_key);
+  const std::string trust =
+      target.ca_file.empty() ? "" : fmt::format("cacert = \"{}\"\n", target.ca_file);
+  return trust + fmt::format(
+                     "aws-sigv4 = \"aws:amz:us-east-1:s3\"\nuser = \"{}:{}\"\n"
+                     "header = \"x-amz-content-sha256: UNSIGNED-PAYLOAD\"\n",
+                     target.access_key, target.secret_key);
 }
 
 std::vector<std::string> curl_signing_arguments(const BenchTarget& target) {

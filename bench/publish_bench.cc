@@ -63,7 +63,7 @@ class PublishBench {
         tree_(tree),
         scratch_(scratch),
         state_(state),
-        target_(target_of(ceph, kBucket)),
+        target_(options.tls ? tls_target_of(ceph, kBucket) : target_of(ceph, kBucket)),
         raw_{.object_bytes = kRawObjectBytes,
              .objects =
                  static_cast<std::size_t>(std::min(tree.bytes(), kRawBytesMax) / kRawObjectBytes)} {
@@ -241,13 +241,14 @@ PublishComparisons run_rounds(PublishBench& bench, int rounds) {
   return comparisons;
 }
 
-void report_all(const PublishComparisons& comparisons) {
+void report_all(const PublishComparisons& comparisons, bool tls) {
+  const std::string server = tls ? "ceph_tls" : "ceph";
   const Unit bytes = bytes_unit();
   const Unit files{"files/s", 1, "CPU s/1000 files", 1000};
-  report(result_of(comparisons.client, "publish_ceph", bytes, "PUT of 64 MiB",
+  report(result_of(comparisons.client, "publish_" + server, bytes, "PUT of 64 MiB",
                    {Goal::Kind::kAtLeast, 0.8}, kRssMibMax),
          comparisons.client, bytes);
-  report(result_of(comparisons.curl, "publish_ceph_curl", bytes, "unsigned PUT by curl",
+  report(result_of(comparisons.curl, "publish_" + server + "_curl", bytes, "unsigned PUT by curl",
                    {Goal::Kind::kAtLeast, 0.8}, kRssMibMax),
          comparisons.curl, bytes);
   report(result_of(comparisons.aws, "publish_files_aws", files, "aws s3 cp --recursive",
@@ -280,7 +281,7 @@ void run(const BenchOptions& options) {
              in_memory ? "in memory" : "on a disk");
   // The second version, and what was removed before and is not freed yet.
   millrace::testing::CephServer ceph(
-      {.bluestore = !in_memory, .store_bytes = std::max(3 * bytes, 6 * kGiB)});
+      {.tls = options.tls, .bluestore = !in_memory, .store_bytes = std::max(3 * bytes, 6 * kGiB)});
   ceph.create_bucket(kBucket);
   PublishBench bench(ceph, options, tree, scratch.path(), disk.path() + "/state");
   bench.warm_up();
@@ -291,7 +292,7 @@ void run(const BenchOptions& options) {
     };
     return run_alone({.name = "publish_ceph", .run = run_first}, options.rounds, bytes_unit());
   }
-  report_all(run_rounds(bench, options.rounds));
+  report_all(run_rounds(bench, options.rounds), options.tls);
 }
 
 }  // namespace

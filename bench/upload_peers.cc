@@ -88,21 +88,20 @@ RunFigures put_by_client(const BenchTarget& target, const RawUpload& upload, std
 }
 
 std::vector<std::string> aws_copy_command(const BenchTarget& target) {
-  return {"env",
-          "-u",
-          "AWS_CA_BUNDLE",
-          "-u",
-          "AWS_PROFILE",
-          "AWS_CONFIG_FILE=/dev/null",
-          "AWS_SHARED_CREDENTIALS_FILE=/dev/null",
-          "AWS_DEFAULT_REGION=us-east-1",
-          "AWS_ACCESS_KEY_ID=" + target.access_key,
-          "AWS_SECRET_ACCESS_KEY=" + target.secret_key,
-          require_program("aws"),
-          "s3",
-          "cp",
-          "--endpoint-url",
-          target.endpoint};
+  std::vector<std::string> command = {"env",
+                                      "-u",
+                                      "AWS_CA_BUNDLE",
+                                      "-u",
+                                      "AWS_PROFILE",
+                                      "AWS_CONFIG_FILE=/dev/null",
+                                      "AWS_SHARED_CREDENTIALS_FILE=/dev/null",
+                                      "AWS_DEFAULT_REGION=us-east-1",
+                                      "AWS_ACCESS_KEY_ID=" + target.access_key,
+                                      "AWS_SECRET_ACCESS_KEY=" + target.secret_key};
+  if (!target.ca_file.empty()) command.push_back("AWS_CA_BUNDLE=" + target.ca_file);
+  command.insert(command.end(),
+                 {require_program("aws"), "s3", "cp", "--endpoint-url", target.endpoint});
+  return command;
 }
 
 RunFigures copy_by_aws(const BenchTarget& target, const std::string& directory, std::uint64_t files,
@@ -116,16 +115,18 @@ RunFigures copy_by_aws(const BenchTarget& target, const std::string& directory, 
 }
 
 std::vector<std::string> rclone_command(const BenchTarget& target) {
-  return {"env",
-          "-u",
-          "AWS_CA_BUNDLE",
-          "RCLONE_CONFIG=/dev/null",
-          "RCLONE_CONFIG_STORE_TYPE=s3",
-          "RCLONE_CONFIG_STORE_PROVIDER=Ceph",
-          "RCLONE_CONFIG_STORE_ENDPOINT=" + target.endpoint,
-          "RCLONE_CONFIG_STORE_ACCESS_KEY_ID=" + target.access_key,
-          "RCLONE_CONFIG_STORE_SECRET_ACCESS_KEY=" + target.secret_key,
-          require_program("rclone")};
+  std::vector<std::string> command = {"env",
+                                      "-u",
+                                      "AWS_CA_BUNDLE",
+                                      "RCLONE_CONFIG=/dev/null",
+                                      "RCLONE_CONFIG_STORE_TYPE=s3",
+                                      "RCLONE_CONFIG_STORE_PROVIDER=Ceph",
+                                      "RCLONE_CONFIG_STORE_ENDPOINT=" + target.endpoint,
+                                      "RCLONE_CONFIG_STORE_ACCESS_KEY_ID=" + target.access_key,
+                                      "RCLONE_CONFIG_STORE_SECRET_ACCESS_KEY=" + target.secret_key};
+  if (!target.ca_file.empty()) command.push_back("RCLONE_CA_CERT=" + target.ca_file);
+  command.push_back(require_program("rclone"));
+  return command;
 }
 
 RunFigures copy_by_rclone(const BenchTarget& target, const std::string& directory,

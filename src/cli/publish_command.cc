@@ -47,6 +47,7 @@ Result<int> publish_files(Session& session, const PublishCommandOptions& options
 
 void register_publish(CommandLine& line, CLI::App& root) {
   auto options = std::make_shared<PublishCommandOptions>();
+  options->flags.parallel = publish_parallel();
   CLI::App* const command =
       root.add_subcommand("publish", "Make a version of a directory, or of what lies below a URL");
   add_publish_flags(*command, options->flags, "A local directory, a URL, or store:path");

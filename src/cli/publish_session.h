@@ -28,7 +28,7 @@ struct PublishFlags {
   bool dry_run = false;
   bool skip_problems = false;
   bool unsafe_single_writer = false;
-  std::size_t parallel = 8;
+  std::size_t parallel = 8;  // For work that the store does.
 };
 
 void add_publish_flags(CLI::App& command, PublishFlags& flags, const std::string& source_help);

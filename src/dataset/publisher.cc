@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -434,6 +435,10 @@ void Publication::remove_journal() {
 }
 
 }  // namespace
+
+std::size_t publish_parallel() {
+  return std::clamp<std::size_t>(2 * std::thread::hardware_concurrency(), 4, 8);
+}
 
 Result<PublishReport> publish(const RequestContext& context, const PublishEnvironment& environment,
                               SourceTree& source, const VersionRef& ref,

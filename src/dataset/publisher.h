@@ -40,10 +40,14 @@ struct PublishProgress {
   std::function<void(std::uint64_t bytes)> stored = [](std::uint64_t) {};
 };
 
+// How many packs and large files are best read, hashed and sent at one time on this machine: what
+// is more than the cores work on waits in memory, and is no longer in their caches when it is sent.
+std::size_t publish_parallel();
+
 struct PublishOptions {
   VersionOrigin origin = VersionOrigin::kPublished;
   PackOptions packs = {};
-  std::size_t parallel = 8;
+  std::size_t parallel = publish_parallel();
   Duration request_timeout = std::chrono::minutes(5);
   // Where content is taken over from: a version of the same dataset; nothing: the one published
   // last.
