@@ -49,6 +49,7 @@ Result<int> check_config(Session& session) {
     MR_ASSIGN_OR_RETURN([[maybe_unused]] const SecretKey key,
                         SecretKey::load(settings.cache_key_file));
   }
+  MR_RETURN_IF_ERROR(check_nfs_settings(settings));
   MR_ASSIGN_OR_RETURN([[maybe_unused]] const auto store, session.store(settings.store));
   const std::string& file = session.loaded().config_file;
   if (session.output().json()) {

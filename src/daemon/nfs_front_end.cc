@@ -78,6 +78,15 @@ Json client_document(const NfsClientInfo& client) {
 
 }  // namespace
 
+Status check_nfs_settings(const Settings& settings) {
+  MR_ASSIGN_OR_RETURN(const std::optional<TlsServerFiles> tls, tls_files(settings));
+  for (const NfsExport& exported : settings.exports)
+    MR_RETURN_IF_ERROR(check_nfs_transport(exported, best_transport(tls)));
+  if (!settings.nfs || !tls) return {};
+  MR_ASSIGN_OR_RETURN([[maybe_unused]] const auto usable, TlsServer::open(*tls, kRpcTlsProtocol));
+  return {};
+}
+
 void NfsFrontEnd::add_routes(ControlRoutes& routes) {
   routes.add(HttpMethod::kGet, "/v1/exports", [this](const ControlRequest&) { return list(); });
   routes.add(HttpMethod::kPost, "/v1/exports",

@@ -2,11 +2,16 @@
 
 #include <memory>
 
+#include "app/settings.h"
 #include "daemon/export_list.h"
 #include "daemon/front_end.h"
 #include "frontends/nfs4/nfs_server.h"
 
 namespace millrace {
+
+// Checks what the settings say of NFS as a start would, with the files that they name: the files of
+// TLS, and what the exports ask of it. kInvalidArgument with a sentence. Blocks.
+Status check_nfs_settings(const Settings& settings);
 
 // NFS as a front end of the daemon: /v1/exports, /v1/nfs/clients, and the server where the settings
 // ask for one.

@@ -10,11 +10,13 @@
 
 #include "tests/cli/millrace_process.h"
 #include "tests/servers/child_process.h"
+#include "tests/servers/test_tls.h"
 
 namespace millrace::cli {
 namespace {
 
 using millrace::testing::ChildProcess;
+using millrace::testing::TestTls;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
@@ -144,6 +146,30 @@ TEST_F(ServeCommand, ChecksTheConfigAndNamesFileAndLine) {
   EXPECT_EQ(key.exit_code, 3);
   EXPECT_THAT(key.err, HasSubstr("no.key"));
   EXPECT_FALSE(std::filesystem::exists(socket()));
+}
+
+TEST_F(ServeCommand, ChecksTheFilesOfTlsAsAStartWould) {
+  const TestTls certificates;
+  write("server.pem", certificates.server().certificate_pem);
+  write("server.key", certificates.server().key_pem);
+  const std::string good = path("server.pem");
+  const auto check = [this](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"serve", "--check-config", "--nfs", "127.0.0.1:0"});
+    return millrace(flags);
+  };
+  const auto refused = [&](const std::vector<std::string>& flags) {
+    const Outcome outcome = check(flags);
+    EXPECT_EQ(outcome.exit_code, 2);
+    return outcome.err;
+  };
+  const std::string key = path("server.key");
+  EXPECT_EQ(check({"--nfs-tls-certificate", good, "--nfs-tls-key", key}).exit_code, 0);
+  EXPECT_THAT(refused({"--nfs-tls-certificate", path("no.pem"), "--nfs-tls-key", key}),
+              HasSubstr("no.pem"));
+  EXPECT_THAT(refused({"--nfs-tls-certificate", good}), HasSubstr("go together"));
+  EXPECT_THAT(refused({"--nfs-tls-certificate", good, "--nfs-tls-key", key, "--exports",
+                       "/datasets,sec=mtls"}),
+              HasSubstr("nfs_tls_client_ca"));
 }
 
 TEST_F(ServeCommand, StartsOneInTheBackgroundHoweverManyAskForIt) {

@@ -20,7 +20,6 @@ constexpr Duration kSweepInterval = std::chrono::minutes(1);
 // Each asks the registry once for each version that clients have delegations in.
 constexpr std::uint32_t kSweepsPerPurgeCheck = 5;
 constexpr std::size_t kScratchBytes = 256 * 1024;
-constexpr std::string_view kRpcTlsProtocol = "sunrpc";
 
 void answer_plainly(RpcReturn& back, const RpcCall& call, RpcAccepted outcome) {
   XdrWriter writer = begin_rpc_record();

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_set>
 #include <vector>
 
@@ -18,6 +19,9 @@
 #include "platform/tcp_listener.h"
 
 namespace millrace {
+
+// What clients that want TLS ask for in its handshake (ALPN).
+inline constexpr std::string_view kRpcTlsProtocol = "sunrpc";
 
 struct NfsServerOptions {
   std::string address = "127.0.0.1";

@@ -169,7 +169,7 @@ TEST_F(NfsTls, AHandshakeThatDoesNotGoOnIsCutOff) {
 
 TEST_F(NfsTls, FilesThatAreNoneAreNamed) {
   const auto refusal = [&](TlsServerFiles files) {
-    const auto opened = TlsServer::open(files, "sunrpc");
+    const auto opened = TlsServer::open(files, kRpcTlsProtocol);
     EXPECT_EQ(opened.error(), StatusCode::kInvalidArgument);
     return opened.error().message();
   };
@@ -181,8 +181,11 @@ TEST_F(NfsTls, FilesThatAreNoneAreNamed) {
   EXPECT_TRUE(names(refusal({.certificate = files_.certificate, .key = none})));
   EXPECT_TRUE(names(
       refusal({.certificate = files_.certificate, .key = files_.key, .client_authority = none})));
+  const std::string absent = refusal({.certificate = none + "absent", .key = files_.key});
+  EXPECT_TRUE(names(absent) && absent.ends_with("No such file or directory")) << absent;
   // A key of somebody else.
-  EXPECT_EQ(TlsServer::open({.certificate = files_.certificate, .key = known_client_.key}, "sunrpc")
+  EXPECT_EQ(TlsServer::open({.certificate = files_.certificate, .key = known_client_.key},
+                            kRpcTlsProtocol)
                 .error(),
             StatusCode::kInvalidArgument);
 }
