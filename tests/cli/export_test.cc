@@ -65,6 +65,8 @@ TEST_F(ExportCommand, SaysWhatIsWrong) {
     return outcome.err;
   };
   EXPECT_THAT(message({"export", "add", "mine", "a@v1"}), HasSubstr("'mine' is no path"));
+  EXPECT_THAT(message({"export", "add", "/mine,sec=tls", "a@v1"}),
+              HasSubstr("export add PATH --sec tls"));
   EXPECT_THAT(message({"export", "add", "/mine", "b@v1"}), HasSubstr("b has no version"));
   EXPECT_THAT(message({"export", "add", "/mine", "/datasets/a/v1/large.bin"}),
               HasSubstr("is not a directory"));

@@ -144,7 +144,10 @@ Status check_nfs_path(std::string_view path) {
     }
   }
   if (path.find_first_of(",;=") != std::string_view::npos) {
-    return refuse_export(fmt::format("{} has a ',', a ';' or a '=' in it", path));
+    return refuse_export(
+        fmt::format("a path cannot have a ',', a ';' or a '=' in it, as '{}' has: what clients may "
+                    "do is said apart from it (export add PATH --sec tls)",
+                    path));
   }
   return {};
 }
