@@ -24,6 +24,9 @@ BenchOptions parse_options(int argc, char** argv, BenchOptions defaults) {
         ->check(CLI::Range(1000, 10'000'000));
     app.add_flag("--tls", options.tls, "Over https, where no client hashes what it sends");
   }
+  if (!options.parts.empty()) {
+    app.add_option("--only", options.only, "Only this part")->check(CLI::IsMember(options.parts));
+  }
   app.add_flag("--ours-only", options.ours_only, "No peers and no result: for a profiler");
   try {
     app.parse(argc, argv);

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace millrace::bench {
 
@@ -14,8 +15,12 @@ struct BenchOptions {
   std::uint64_t files = 0;  // How many are published; 0 where none are.
   bool tls = false;         // Over https, where files are published.
   bool ours_only = false;   // No peers and no result: for a profiler.
+  // What can run alone, and which of it does; empty: all.
+  std::vector<std::string> parts{};
+  std::string only{};
 
   bool wants(const std::string& name) const { return server.empty() || server == name; }
+  bool wants_part(const std::string& name) const { return only.empty() || only == name; }
 };
 
 // Reads the command line into `defaults`. Bad or --help: prints what to do and ends the process.

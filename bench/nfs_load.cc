@@ -153,6 +153,13 @@ double process_cpu_s(pid_t pid) {
   return (user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
 }
 
+void nfs_read_through(const NfsTarget& target, const std::string& file) {
+  NfsConnection connection(target.port);
+  NfsSession session(connection, {.owner = client_name("through")});
+  (void)session.read_file(session.lookup(target.directory + "/" + file));
+  session.destroy();
+}
+
 RunFigures nfs_read_load(const NfsTarget& target, const std::string& file, std::uint64_t file_bytes,
                          std::uint32_t bytes, std::uint32_t depth, double seconds) {
   NfsConnection connection(target.port);

@@ -21,6 +21,9 @@ struct NfsTarget {
 // User and system time of a process so far.
 double process_cpu_s(pid_t pid);
 
+// Reads a file once, in order.
+void nfs_read_through(const NfsTarget& target, const std::string& file);
+
 // READs of `bytes` at random places of a file that is as large as a multiple of them, `depth` at a
 // time over one connection. The amount is bytes, or requests when they are small.
 RunFigures nfs_read_load(const NfsTarget& target, const std::string& file, std::uint64_t file_bytes,
