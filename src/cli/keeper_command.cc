@@ -4,6 +4,7 @@
 #include <fstream>
 #include <memory>
 
+#include "base/units.h"
 #include "cli/command.h"
 #include "cli/session.h"
 #include "frontends/fuse/keeper_process.h"
@@ -13,10 +14,12 @@ namespace {
 
 struct KeeperFlags {
   std::string socket;
+  std::string wait = "60s";
   std::vector<std::string> command;
 };
 
-int keep(const KeeperFlags& flags) {
+Result<int> keep(const KeeperFlags& flags) {
+  MR_ASSIGN_OR_RETURN(const Duration wait, parse_duration(flags.wait));
   // Whoever started us had signals blocked. Ours end us as any process; hang-ups do not, since a
   // terminal that closes must not take the mounts with it.
   sigset_t none;
@@ -27,7 +30,7 @@ int keep(const KeeperFlags& flags) {
   // The last to go when memory runs out: it has next to none, and others depend on it.
   std::ofstream("/proc/self/oom_score_adj") << "-900\n";
   KeeperProcess(File::adopt(kKeeperListener, flags.socket),
-                {.socket = flags.socket, .command = flags.command})
+                {.socket = flags.socket, .command = flags.command, .alone_max = wait})
       .run();
   return 0;
 }
@@ -40,8 +43,12 @@ void register_keeper(CommandLine& line, CLI::App& root) {
   CLI::App* const command =
       root.add_subcommand("keeper", "Hold mounts while no daemon serves them")->group("");
   command->add_option("--socket", flags->socket, "Where it listens")->type_name("PATH")->required();
+  // Daemons start it with few words, so what is said about it comes by its environment.
+  command->add_option("--wait", flags->wait, "How long mounts wait for a daemon")
+      ->type_name("DURATION")
+      ->envname("MILLRACE_KEEPER_WAIT");
   command->add_option("command", flags->command, "What starts a daemon")->type_name("COMMAND");
-  line.runs(command, [flags](Session&) -> Result<int> { return keep(*flags); });
+  line.runs(command, [flags](Session&) { return keep(*flags); });
 }
 
 }  // namespace millrace::cli

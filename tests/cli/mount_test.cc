@@ -79,6 +79,20 @@ TEST_F(MountTest, S22ADaemonThatIsKilledComesBackAndReadersGoOn) {
   EXPECT_FALSE(is_mounted());
 }
 
+TEST_F(MountTest, S22MountsThatNoDaemonComesForEndAndReadersAreTold) {
+  variables_["MILLRACE_KEEPER_WAIT"] = "1s";
+  succeed("millrace mount a@v1 mnt");
+  const int daemon = daemon_pid();
+  ASSERT_GT(daemon, 0);
+  succeed("mkdir -p home/.config/millrace; echo nonsense > home/.config/millrace/config.yaml");
+  ::kill(daemon, SIGKILL);
+  const Outcome read = bash("cat $DIR/mnt/large.bin > $DIR/copy");
+  EXPECT_NE(read.exit_code, 0) << "it waited, and was told";
+  EXPECT_TRUE(becomes([this] { return !is_mounted(); }));
+  succeed("test -z \"$(ls mnt)\"; rm home/.config/millrace/config.yaml; millrace mount a@v1 mnt");
+  succeed("cmp tree/large.bin mnt/large.bin");
+}
+
 TEST_F(MountTest, MountEightCallsItByItsHelpersName) {
   succeed(
       "ln -s $(command -v millrace) bin/mount.millrace;"

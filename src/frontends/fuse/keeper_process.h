@@ -19,7 +19,7 @@ struct KeeperOptions {
   std::vector<std::string> command;  // Starts a daemon. Empty: somebody else does.
   // Readers of a mount that nobody serves cannot even be killed. After this long the mounts are
   // given up: reads fail then.
-  Duration alone_max = std::chrono::seconds(60);
+  Duration alone_max{};
 };
 
 // The keeper itself: the whole life of its process, on one thread. It reads nothing from the
