@@ -16,7 +16,7 @@ BenchOptions parse_options(int argc, char** argv, BenchOptions defaults) {
   app.add_option("--rounds", options.rounds, "How often ours and the peer run in turn")
       ->check(CLI::Range(1, 100));
   app.add_option("--server", options.server, "Only against this one")
-      ->check(CLI::IsMember({"nginx", "ceph"}));
+      ->check(CLI::IsMember({"nginx", "ceph", "slow"}));
   app.add_option("--loops", options.loops, "Event loops of our HTTP client")
       ->check(CLI::Range(1, 64));
   if (options.files > 0) {

@@ -10,7 +10,7 @@ namespace millrace::bench {
 struct BenchOptions {
   double seconds = 1.5;  // About how long one timed run takes, where it can be chosen.
   int rounds = 5;
-  std::string server{};     // "nginx" or "ceph"; empty: both.
+  std::string server{};     // "nginx", "ceph", or "slow" behind a proxy; empty: all there are.
   std::size_t loops = 1;    // Event loops of our HTTP client.
   std::uint64_t files = 0;  // How many are published; 0 where none are.
   bool tls = false;         // Over https, where files are published.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
+#include <optional>
 #include <random>
 #include <stdexcept>
 #include <thread>
@@ -18,17 +19,36 @@
 namespace millrace::bench {
 namespace {
 
-// False when it cannot be opened or read, or has another length. The descriptor's own calls, with
-// nothing of ours between.
-bool read_to_end(const std::string& path, std::uint64_t file_bytes, std::vector<char>& piece) {
+using TimePoint = std::chrono::steady_clock::time_point;
+
+// How much it read; nothing when it cannot be opened or read, or has another length. Stops early
+// after `until`. The descriptor's own calls, with nothing of ours between but the time.
+std::optional<std::uint64_t> read_until(const std::string& path, std::uint64_t file_bytes,
+                                        std::vector<char>& piece, TimePoint until) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return false;
+  if (file < 0) return std::nullopt;
   std::uint64_t bytes = 0;
   ssize_t got = 0;
-  while ((got = ::read(file, piece.data(), piece.size())) > 0)
+  bool is_late = false;
+  while (!is_late && (got = ::read(file, piece.data(), piece.size())) > 0) {
     bytes += static_cast<std::uint64_t>(got);
+    is_late = until != TimePoint::max() && std::chrono::steady_clock::now() > until;
+  }
   ::close(file);
-  return got == 0 && bytes == file_bytes;
+  if (!is_late && (got != 0 || bytes != file_bytes)) return std::nullopt;
+  return bytes;
+}
+
+bool read_to_end(const std::string& path, std::uint64_t file_bytes, std::vector<char>& piece) {
+  return read_until(path, file_bytes, piece, TimePoint::max()).has_value();
+}
+
+RunFigures read_one(const std::string& path, std::uint64_t file_bytes, TimePoint until) {
+  std::vector<char> piece(kMiB);
+  const ClientUsage usage;
+  const std::optional<std::uint64_t> bytes = read_until(path, file_bytes, piece, until);
+  if (!bytes) throw std::runtime_error(path + " was not read whole");
+  return usage.figures(static_cast<double>(*bytes));
 }
 
 }  // namespace
@@ -72,12 +92,12 @@ RunFigures read_files(const std::string& root, const std::vector<std::string>& f
 }
 
 RunFigures read_file(const std::string& path, std::uint64_t file_bytes) {
-  std::vector<char> piece(kMiB);
-  const ClientUsage usage;
-  if (!read_to_end(path, file_bytes, piece)) {
-    throw std::runtime_error(path + " was not read whole");
-  }
-  return usage.figures(static_cast<double>(file_bytes));
+  return read_one(path, file_bytes, TimePoint::max());
+}
+
+RunFigures read_file_for(const std::string& path, std::uint64_t file_bytes,
+                         std::chrono::seconds time_max) {
+  return read_one(path, file_bytes, std::chrono::steady_clock::now() + time_max);
 }
 
 }  // namespace millrace::bench

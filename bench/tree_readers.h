@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -21,5 +22,8 @@ RunFigures read_files(const std::string& root, const std::vector<std::string>& f
 
 // Reads a file of that length from its beginning to its end by one thread; the amount is its bytes.
 RunFigures read_file(const std::string& path, std::uint64_t file_bytes);
+// As far as it comes in about that time; the amount is what was read.
+RunFigures read_file_for(const std::string& path, std::uint64_t file_bytes,
+                         std::chrono::seconds time_max);
 
 }  // namespace millrace::bench
