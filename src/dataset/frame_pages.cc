@@ -17,6 +17,20 @@ Result<FrameIndex> read_kept_index(const std::string& path, const FramedPagesOpt
   return decode_frame_index(as_bytes(bytes), options.framed_bytes);
 }
 
+// A manifest of up to so many bytes comes in one request: two more would take longer.
+constexpr std::uint64_t kFetchedWholeBytesMax = 256 * kKiB;
+
+// Asks for all bytes at the first call, and answers later ones from them.
+FrameFetch fetch_whole(FrameFetch fetch, std::uint64_t bytes) {
+  return [fetch = std::move(fetch), bytes, whole = std::make_shared<Slice>()](
+             std::uint64_t offset, std::uint64_t length) -> Result<Slice> {
+    if (whole->empty()) {
+      MR_ASSIGN_OR_RETURN(*whole, fetch(0, bytes));
+    }
+    return whole->part(std::min<std::uint64_t>(offset, whole->size()), length);
+  };
+}
+
 }  // namespace
 
 Result<std::unique_ptr<FramedManifestPages>> FramedManifestPages::open(FramedPagesOptions options) {
@@ -25,11 +39,19 @@ Result<std::unique_ptr<FramedManifestPages>> FramedManifestPages::open(FramedPag
                    fmt::format("an index of {} bytes in {} bytes of frames is impossible",
                                options.index_bytes, options.framed_bytes));
   }
+  const FrameFetch fetch = options.fetch;
+  const bool is_small = options.framed_bytes <= kFetchedWholeBytesMax;
+  if (is_small) options.fetch = fetch_whole(fetch, options.framed_bytes);
   MR_ASSIGN_OR_RETURN(FrameIndex index, load_index(options));
   MR_ASSIGN_OR_RETURN(File file, File::open(options.path, O_RDWR | O_CREAT, 0644));
   std::unique_ptr<FramedManifestPages> pages(
       new FramedManifestPages(std::move(file), std::move(options), std::move(index)));
   MR_RETURN_IF_ERROR(pages->start());
+  if (is_small) {
+    // What is damaged is fetched again when it is touched, and shows then.
+    (void)pages->fetch_all();
+    pages->options_.fetch = fetch;
+  }
   return pages;
 }
 

@@ -35,7 +35,8 @@ struct FramedPagesOptions {
 // fetched once, however many threads touch it; a fetch that failed is tried again by the next one
 // that touches it.
 //
-// Opening takes at most three fetches: index, header, page table; none when the files have them.
+// Opening takes at most three fetches: index, header, page table; one for a small manifest, which
+// then is there as a whole; none when the files have them.
 // Memory: a fetch holds at most fetch_bytes_max and one frame. Safe from any thread.
 class FramedManifestPages final : public ManifestPages {
  public:

@@ -113,6 +113,16 @@ TEST_F(ManifestFramesTest, OpensInThreeFetchesAndFetchesWhatIsTouched) {
   EXPECT_EQ(store.fetches.size(), before);
 }
 
+TEST_F(ManifestFramesTest, ASmallOneComesInOneFetch) {
+  store_tree(wide_tree(1000));
+  const Manifest manifest = open();
+  expect_tree(manifest, tree);
+  EXPECT_EQ(store.fetches, (std::vector<ByteRange>{{0, summary.framed_bytes}}));
+  store.fetches.clear();
+  expect_tree(open(), tree);
+  EXPECT_EQ(store.fetches.size(), 0);
+}
+
 TEST_F(ManifestFramesTest, AScanFetchesMoreAndMoreAtOnceAndNothingTwice) {
   store_tree(wide_tree(60'000));
   const FrameIndex index = frame_index();
