@@ -10,6 +10,15 @@
 #include "service/version_sample_files.h"
 
 namespace millrace {
+namespace {
+
+// What is shared: the same samples of the same bytes.
+std::string key_of(std::string_view name, std::string_view reader, std::string_view directory,
+                   const Sha256Digest& content) {
+  return fmt::format("{}\n{}\n{}\n{}", name, reader, directory, to_hex(content));
+}
+
+}  // namespace
 
 bool names_a_place(const std::string& name) {
   return name.starts_with('/') || name.starts_with("./") || name.starts_with("../") ||
@@ -43,6 +52,12 @@ Result<OpenSource> LoaderSources::open_one(const RequestContext& context,
   const bool is_place = names_a_place(choice.name);
   std::shared_ptr<VersionTree> tree;
   std::string version;
+  if (!is_place && choice.content) {
+    // Who knows the content has it open already, by its version's own name: the registry need not
+    // be asked again for each rank, worker and connection of a job.
+    auto shared = find(key_of(choice.name, choice.reader, choice.directory, *choice.content));
+    if (shared) return *std::move(shared);
+  }
   if (!is_place) {
     MR_ASSIGN_OR_RETURN(const VersionRef ref, VersionRef::parse(choice.name));
     MR_ASSIGN_OR_RETURN(tree, parts_.datasets.version(context, ref));
@@ -50,8 +65,7 @@ Result<OpenSource> LoaderSources::open_one(const RequestContext& context,
   }
   // What may change under its name is shared only with who knows what it was.
   const auto key = [&](std::string_view reader, const Sha256Digest& content) {
-    return fmt::format("{}\n{}\n{}\n{}", is_place ? choice.name : version, reader, choice.directory,
-                       to_hex(content));
+    return key_of(is_place ? choice.name : version, reader, choice.directory, content);
   };
   const std::optional<Sha256Digest> known =
       is_place ? choice.content : tree->objects()->manifest().content_digest();
