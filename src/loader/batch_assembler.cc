@@ -1,15 +1,13 @@
 #include "loader/batch_assembler.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
-#include <memory>
 #include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "base/mutex.h"
+#include "loader/read_answers.h"
 
 namespace millrace {
 namespace {
@@ -20,41 +18,6 @@ constexpr std::uint64_t kWaveBytes = 64 * kMiB;
 constexpr std::uint64_t kPieceBytes = 4 * kMiB;
 constexpr Duration kRetryPauseMin = std::chrono::milliseconds(50);
 constexpr Duration kRetryPauseMax = std::chrono::seconds(5);
-
-// Answers of reads that were started together.
-//
-// Slots are written by who answers, each once; wait() makes them visible.
-class ReadAnswers {
- public:
-  explicit ReadAnswers(std::size_t count) : slots_(count), owed_(count + 1) {}
-
-  void answer(std::size_t slot, Result<Slice> result) {
-    slots_[slot].emplace(std::move(result));
-    settle();
-  }
-  // Once, after all reads were started.
-  void wait() {
-    settle();
-    MutexLock lock(mutex_);
-    while (!all_answered_)
-      answered_.wait(mutex_);
-  }
-  Result<Slice>& at(std::size_t slot) { return *slots_[slot]; }
-
- private:
-  void settle() {
-    if (owed_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-    MutexLock lock(mutex_);
-    all_answered_ = true;
-    answered_.notify_all();
-  }
-
-  std::vector<std::optional<Result<Slice>>> slots_;
-  std::atomic<std::size_t> owed_;
-  Mutex mutex_;
-  CondVar answered_;
-  bool all_answered_ MR_GUARDED_BY(mutex_) = false;
-};
 
 bool may_pass(StatusCode code) {
   return is_transient(code) || code == StatusCode::kResourceExhausted;
@@ -111,6 +74,17 @@ void BatchAssembler::locate(const RequestContext& context, PendingSample& sample
   sample.large.resize(sample.location->parts.size());
 }
 
+void BatchAssembler::look_up(const RequestContext& context,
+                             std::span<const PlacedSample> places) const {
+  std::vector<std::vector<std::uint64_t>> samples(sources_.size());
+  for (const PlacedSample& place : places) {
+    if (check(place).ok()) samples[place.source].push_back(place.sample);
+  }
+  for (std::size_t n = 0; n < samples.size(); ++n) {
+    if (!samples[n].empty()) sources_[n].source.look_up(context, samples[n]);
+  }
+}
+
 void BatchAssembler::read_pending(const RequestContext& context,
                                   std::vector<PendingSample>& samples) const {
   std::vector<Piece> pieces;
@@ -159,11 +133,8 @@ void BatchAssembler::read_wave(const RequestContext& context, std::vector<Pendin
   const auto answers = std::make_shared<ReadAnswers>(pieces.size());
   for (std::size_t n = 0; n < pieces.size(); ++n) {
     const PendingSample& sample = samples[pieces[n].sample];
-    sample.source->files.start_read(
-        context, sample.location->parts[pieces[n].part].file, pieces[n].range,
-        Completion<Slice>(inline_executor(), [answers, n](Result<Slice> result) {
-          answers->answer(n, std::move(result));
-        }));
+    sample.source->files.start_read(context, sample.location->parts[pieces[n].part].file,
+                                    pieces[n].range, ReadAnswers::completion(answers, n));
   }
   answers->wait();
   for (std::size_t n = 0; n < pieces.size(); ++n) {
@@ -222,6 +193,7 @@ Result<BatchAnswer> BatchAssembler::read(const RequestContext& context, BatchMem
     sample.source = &sources_[place.source];
     sample.place = place;
   }
+  look_up(context, places);
   MR_RETURN_IF_ERROR(read_until_settled(context, pending));
   const TimePoint was_read = clock_.now();
   BatchAnswer answer;

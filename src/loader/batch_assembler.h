@@ -47,6 +47,8 @@ class BatchAssembler {
   Result<BatchAnswer> read(const RequestContext& context, BatchMemoryPool& memory,
                            std::uint64_t epoch, std::span<const PlacedSample> places) const;
 
+  // Looks the samples up side by side, so that plan() need not wait for each. Blocks.
+  void look_up(const RequestContext& context, std::span<const PlacedSample> places) const;
   // What reading a sample will ask the cache for. Blocks where the sample has to be looked up.
   Status plan(const RequestContext& context, const PlacedSample& place,
               std::vector<PlannedRead>& reads) const;

@@ -9,6 +9,7 @@
 #include "loader/decompression.h"
 #include "loader/file_hashes.h"
 #include "loader/mds_sample.h"
+#include "loader/read_answers.h"
 
 namespace millrace {
 
@@ -22,6 +23,15 @@ std::string path_in(const std::string& directory, std::string_view name) {
 
 std::unexpected<Status> bad_shard(std::string_view name, std::string_view why) {
   return failure(StatusCode::kCorruption, fmt::format("{}: {}", name, why));
+}
+
+std::size_t tables_kept(const MdsIndex& index) {
+  std::uint64_t samples = 0;
+  for (const MdsShard& shard : index.shards)
+    samples += shard.samples;
+  const std::uint64_t table_bytes =
+      sizeof(std::uint32_t) * (samples / std::max<std::size_t>(index.shards.size(), 1) + 1);
+  return std::max<std::size_t>(MdsSource::kTableBytesKept / table_bytes, MdsSource::kShardsKept);
 }
 
 // `bytes` are the head of a shard: the number of samples, and their offsets.
@@ -47,6 +57,9 @@ Result<std::vector<std::uint32_t>> parse_offsets(ByteView bytes, const MdsShard&
 
 }  // namespace
 
+MdsSource::MdsSource(SampleFiles& files, MdsIndex index)
+    : files_(files), index_(std::move(index)), tables_(tables_kept(index_)) {}
+
 Result<std::unique_ptr<MdsSource>> MdsSource::open(const RequestContext& context,
                                                    SampleFiles& files,
                                                    const std::string& directory) {
@@ -62,8 +75,8 @@ Result<std::unique_ptr<MdsSource>> MdsSource::open(const RequestContext& context
   }
   MR_ASSIGN_OR_RETURN(const Slice text,
                       files.read(context, *found, {.offset = 0, .length = entry.size()}));
-  std::unique_ptr<MdsSource> source(new MdsSource(files));
-  MR_ASSIGN_OR_RETURN(source->index_, parse_mds_index(text.text()));
+  MR_ASSIGN_OR_RETURN(MdsIndex index, parse_mds_index(text.text()));
+  std::unique_ptr<MdsSource> source(new MdsSource(files, std::move(index)));
   MR_RETURN_IF_ERROR(source->find_files(directory));
   if (source->samples() > 0) return source;
   return failure(StatusCode::kInvalidArgument, fmt::format("{}: it has no samples", path));
@@ -103,23 +116,51 @@ std::size_t MdsSource::shard_of(std::uint64_t sample) const {
 
 Result<MdsSource::ShardPtr> MdsSource::open_shard(const RequestContext& context,
                                                   std::size_t number) {
-  if (ShardPtr kept = kept_.find(number)) return kept;
+  if (ShardPtr open = kept(number).find(number)) return open;
   MR_ASSIGN_OR_RETURN(OpenShard loaded, load_shard(context, number));
-  return kept_.add(number, std::move(loaded));
+  return kept(number).add(number, std::move(loaded));
+}
+
+ByteRange MdsSource::table_range(std::size_t number) const {
+  return {.offset = 0, .length = 4 * (index_.shards[number].samples + 2)};
+}
+
+void MdsSource::look_up(const RequestContext& context, std::span<const std::uint64_t> samples) {
+  std::vector<std::size_t> missing;
+  for (const std::uint64_t sample : samples)
+    missing.push_back(shard_of(sample));
+  std::ranges::sort(missing);
+  const auto repeated = std::ranges::unique(missing);
+  missing.erase(repeated.begin(), repeated.end());
+  // Those that are compressed are large, and few are kept.
+  std::erase_if(missing, [&](std::size_t number) {
+    return compressed_[number] || tables_.find(number) != nullptr;
+  });
+  const auto answers = std::make_shared<ReadAnswers>(missing.size());
+  for (std::size_t n = 0; n < missing.size(); ++n) {
+    files_.start_read(context, entries_[missing[n]], table_range(missing[n]),
+                      ReadAnswers::completion(answers, n));
+  }
+  answers->wait();
+  for (std::size_t n = 0; n < missing.size(); ++n) {
+    if (!answers->at(n)) continue;
+    auto offsets = parse_offsets(answers->at(n)->bytes(), index_.shards[missing[n]]);
+    if (offsets) tables_.add(missing[n], {.offsets = *std::move(offsets)});
+  }
 }
 
 Result<MdsSource::OpenShard> MdsSource::load_shard(const RequestContext& context,
                                                    std::size_t number) {
   const MdsShard& shard = index_.shards[number];
-  const std::uint64_t head_bytes = 4 * (shard.samples + 2);
   OpenShard opened;
   if (compressed_[number]) {
     MR_ASSIGN_OR_RETURN(opened.raw, load_compressed(context, number));
-    MR_ASSIGN_OR_RETURN(opened.offsets, parse_offsets(opened.raw.bytes().first(head_bytes), shard));
+    MR_ASSIGN_OR_RETURN(opened.offsets,
+                        parse_offsets(opened.raw.bytes().first(table_range(number).length), shard));
     return opened;
   }
   MR_ASSIGN_OR_RETURN(const Slice head,
-                      files_.read(context, entries_[number], {.offset = 0, .length = head_bytes}));
+                      files_.read(context, entries_[number], table_range(number)));
   MR_ASSIGN_OR_RETURN(opened.offsets, parse_offsets(head.bytes(), shard));
   return opened;
 }

@@ -18,12 +18,14 @@ namespace millrace {
 //
 // Of a shard that is not compressed, the table of offsets and the wanted samples are read. One that
 // is compressed is read whole, held against its hashes, and kept decompressed while it is among the
-// last kShardsKept that were used. Those hashes that cover a shard as a whole are checked for
-// uncompressed ones by check_shard() alone, since samples are read one by one.
+// last kShardsKept that were used. Tables are small, and up to kTableBytesKept of them are kept.
+// Those hashes that cover a shard as a whole are checked for uncompressed ones by check_shard()
+// alone, since samples are read one by one.
 class MdsSource final : public SampleSource {
  public:
   static constexpr std::string_view kReader = "mds";
   static constexpr std::size_t kShardsKept = 8;
+  static constexpr std::uint64_t kTableBytesKept = 32 * kMiB;
   static constexpr std::string_view kIndexName = "index.json";
 
   // `directory` of the version has the index. kNotFound when there is none, kCorruption when a file
@@ -35,6 +37,7 @@ class MdsSource final : public SampleSource {
   std::string_view reader() const override { return kReader; }
   std::uint64_t samples() const override { return first_samples_.back(); }
   const std::vector<SampleStretch>& stretches() const override { return stretches_; }
+  void look_up(const RequestContext& context, std::span<const std::uint64_t> samples) override;
   Result<SampleLocation> locate(const RequestContext& context, std::uint64_t sample) override;
   Result<std::vector<SampleValue>> decode(const SampleLocation& location,
                                           const std::vector<Slice>& parts) override;
@@ -52,20 +55,24 @@ class MdsSource final : public SampleSource {
   };
   using ShardPtr = std::shared_ptr<const OpenShard>;
 
-  explicit MdsSource(SampleFiles& files) : files_(files) {}
+  MdsSource(SampleFiles& files, MdsIndex index);
   Status find_files(const std::string& directory);
   Result<ShardPtr> open_shard(const RequestContext& context, std::size_t number);
+  // The head of a shard that is not compressed, which has its table.
+  ByteRange table_range(std::size_t number) const;
+  LastUsed<OpenShard>& kept(std::size_t number) { return compressed_[number] ? shards_ : tables_; }
   Result<OpenShard> load_shard(const RequestContext& context, std::size_t number);
   Result<Slice> load_compressed(const RequestContext& context, std::size_t number);
   std::size_t shard_of(std::uint64_t sample) const;
 
   SampleFiles& files_;
-  MdsIndex index_;
+  const MdsIndex index_;
   std::vector<EntryIndex> entries_;  // Of each shard's file.
   std::vector<bool> compressed_;     // Whether that is the compressed one.
   std::vector<std::uint64_t> first_samples_ = {0};
   std::vector<SampleStretch> stretches_;
-  LastUsed<OpenShard> kept_{kShardsKept};
+  LastUsed<OpenShard> shards_{kShardsKept};
+  LastUsed<OpenShard> tables_;
 };
 
 }  // namespace millrace

@@ -37,6 +37,7 @@ class ProcessEngine::CachePlan final : public BatchPlan {
     const RequestContext context = this->context();
     std::vector<PlannedRead> reads;
     std::vector<std::uint64_t> ends;
+    engine_.assembler_.look_up(context, places);
     for (const PlacedSample& place : places) {
       (void)engine_.assembler_.plan(context, place, reads);
       ends.push_back(reads_ + reads.size());

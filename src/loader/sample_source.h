@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -95,6 +96,10 @@ class SampleSource {
   // `parts` where they can.
   virtual Result<std::vector<SampleValue>> decode(const SampleLocation& location,
                                                   const std::vector<Slice>& parts) = 0;
+  // Reads side by side what locate() would read for these samples one after the other. Failures are
+  // locate()'s to tell. Blocks.
+  virtual void look_up(const RequestContext& /*context*/,
+                       std::span<const std::uint64_t> /*samples*/) {}
 };
 
 // Locates a sample, reads its parts and decodes them.

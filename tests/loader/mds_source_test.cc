@@ -115,6 +115,46 @@ TEST_F(MdsSourceTest, ReadsNoMoreThanItNeeds) {
   EXPECT_LT(location.parts[0].range.length, 300U);
 }
 
+// Answers reads that were started only when there are two.
+class PairedFiles final : public SampleFiles {
+ public:
+  explicit PairedFiles(SampleFiles& files) : files_(files) {}
+  const Manifest& manifest() const override { return files_.manifest(); }
+  Result<Slice> read(const RequestContext& context, EntryIndex file, ByteRange range) override {
+    ++reads;
+    return files_.read(context, file, range);
+  }
+  void start_read(const RequestContext& context, EntryIndex file, ByteRange range,
+                  Completion<Slice> done) override {
+    held_.push_back([=, this, done = std::move(done)]() mutable {
+      done.complete(files_.read(context, file, range));
+    });
+    if (held_.size() < 2) return;
+    for (auto& answer : std::exchange(held_, {}))
+      answer();
+  }
+
+  int reads = 0;
+
+ private:
+  SampleFiles& files_;
+  std::vector<std::move_only_function<void()>> held_;
+};
+
+TEST_F(MdsSourceTest, LooksShardsUpSideBySide) {
+  ASSERT_TRUE(open("plain"));
+  PairedFiles paired(*files);
+  const auto source = MdsSource::open(world.context, paired, "data").value();
+  ASSERT_EQ(source->shards(), 2U);
+  const std::vector<std::uint64_t> samples = {5, 0, 4, 1};
+  source->look_up(world.context, samples);
+  paired.reads = 0;
+  source->look_up(world.context, samples);  // Would wait for ever for what it has.
+  for (const std::uint64_t sample : samples)
+    EXPECT_TRUE(source->locate(world.context, sample));
+  EXPECT_EQ(paired.reads, 0);
+}
+
 TEST_F(MdsSourceTest, ADamagedShardIsSeen) {
   const auto flipped = [](const std::string& name, std::string content) {
     if (name.starts_with("shard.00001")) content[content.size() / 2] ^= 1;
