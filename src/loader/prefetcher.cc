@@ -81,6 +81,7 @@ Prefetcher::Slot* Prefetcher::take_slot() {
   add_slots();
   const auto found = std::ranges::find(slots_, SlotState::kToRead, &Slot::state);
   if (found == slots_.end()) return nullptr;
+  if (std::exchange(first_taken_, true) && !reads_ahead_) return nullptr;
   found->state = SlotState::kReading;
   found->begun = clock_.now();
   return &*found;
@@ -107,9 +108,22 @@ void Prefetcher::read_batches() {
     } else {
       slot->failure = read.error();
     }
+    has_first_ = true;
     note_progress();
     changed_.notify_all();
   }
+}
+
+bool Prefetcher::wait_for_first_batch() {
+  MutexLock lock(mutex_);
+  while (!stopping_ && !has_first_)
+    changed_.wait(mutex_);
+  return !stopping_;
+}
+
+void Prefetcher::begin_reading_ahead() {
+  MutexLock lock(mutex_);
+  if (!std::exchange(reads_ahead_, true)) changed_.notify_all();
 }
 
 void Prefetcher::note_progress() {
@@ -166,6 +180,8 @@ void Prefetcher::cancel() {
 
 void Prefetcher::plan_reads() {
   const std::unique_ptr<BatchPlan> plan = engine_.start_plan(options_.caller);
+  plan->extend({});  // Meanwhile it is found whom to tell.
+  if (!wait_for_first_batch()) return;
   std::uint64_t planned = 0;
   std::uint64_t told = 0;
   for (;;) {
@@ -186,7 +202,7 @@ void Prefetcher::plan_reads() {
     while (places.size() < kPlanStretchSamples &&
            planned + places.size() < read + planned_samples_) {
       if (planned_.at_end()) {
-        if (!planned_.begin_next_epoch().ok() || planned_.at_end()) return;
+        if (!planned_.begin_next_epoch().ok() || planned_.at_end()) return begin_reading_ahead();
         continue;
       }
       const std::vector<PlacedSample> more = places_of(*planned_.order(), planned_.take().share);
@@ -195,6 +211,7 @@ void Prefetcher::plan_reads() {
     if (places.empty()) continue;
     plan->extend(places);
     planned += places.size();
+    begin_reading_ahead();
   }
 }
 

@@ -24,14 +24,16 @@ struct PrefetchOptions {
   // Whom reads count for.
   std::shared_ptr<const Caller> caller = std::make_shared<const Caller>(Caller{"loader", ""});
   // So much is announced to the cache at least; samples in between are too.
-  std::uint64_t planned_bytes = 256 * kMiB;
+  std::uint64_t planned_bytes = kGiB;
 };
 
 // Batches of one rank, read ahead in order by threads of its own, over the ends of epochs. What
 // will be read later is announced to the engine.
 //
 // 1. Slots are in the order of the cursor; at most `batches` of them are not yet taken.
-// 2. A slot that failed stays in front, and is read again once its failure was told.
+// 2. The first batch is read alone, and nothing is announced before it is there: what would be
+//    fetched beside it would delay it.
+// 3. A slot that failed stays in front, and is read again once its failure was told.
 //
 // Lifecycle: reads from its construction on; destruction calls off what is being read. next() needs
 // one thread at a time, the rest is safe from any.
@@ -73,6 +75,9 @@ class Prefetcher {
 
   void read_batches();
   void plan_reads();
+  // False when it is to stop.
+  bool wait_for_first_batch();
+  void begin_reading_ahead();
   // Null when all that may be read is being read.
   Slot* take_slot() MR_REQUIRES(mutex_);
   void add_slots() MR_REQUIRES(mutex_);
@@ -93,6 +98,9 @@ class Prefetcher {
   std::size_t batches_in_slots_ MR_GUARDED_BY(mutex_) = 0;
   std::uint64_t taken_samples_ MR_GUARDED_BY(mutex_) = 0;
   std::uint64_t read_samples_ MR_GUARDED_BY(mutex_) = 0;  // Without a gap from the beginning.
+  bool first_taken_ MR_GUARDED_BY(mutex_) = false;
+  bool has_first_ MR_GUARDED_BY(mutex_) = false;  // Or it has failed.
+  bool reads_ahead_ MR_GUARDED_BY(mutex_) = false;
   bool cancelled_ MR_GUARDED_BY(mutex_) = false;
   bool stopping_ MR_GUARDED_BY(mutex_) = false;
   JobCursor planned_;  // The planning thread's own.
