@@ -18,7 +18,7 @@
 namespace millrace {
 namespace {
 
-constexpr Duration kLookAgain = std::chrono::milliseconds(10);
+constexpr Duration kLookAgain = std::chrono::milliseconds(2);
 
 // Where this code was loaded from.
 std::string library_directory() {

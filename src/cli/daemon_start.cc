@@ -24,7 +24,7 @@ namespace {
 
 // The store may need most of it to be found out of reach.
 constexpr Duration kStartMax = std::chrono::seconds(60);
-constexpr Duration kLookAgain = std::chrono::milliseconds(25);
+constexpr Duration kLookAgain = std::chrono::milliseconds(5);
 constexpr std::uint64_t kLogTailBytes = 2048;
 
 enum class Presence { kReady, kStarting, kNone };
