@@ -437,7 +437,7 @@ void Publication::remove_journal() {
 }  // namespace
 
 std::size_t publish_parallel() {
-  return std::clamp<std::size_t>(2 * std::thread::hardware_concurrency(), 4, 8);
+  return std::clamp<std::size_t>(2 * std::size_t{std::thread::hardware_concurrency()}, 4, 8);
 }
 
 Result<PublishReport> publish(const RequestContext& context, const PublishEnvironment& environment,
