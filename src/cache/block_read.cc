@@ -161,18 +161,26 @@ void BlockRead::delivered(UnitRange units, Result<Slice> data) {
   }
 }
 
+std::optional<Slice> BlockRead::one_piece() {
+  MutexLock lock(mutex_);
+  for (const Piece& piece : pieces_) {
+    const ByteRange at = bytes_of(piece.units, object_->version().size());
+    if (at.offset > range_.offset || at.end() < range_.end()) continue;
+    const Slice part = piece.data.part(range_.offset - at.offset, range_.length);
+    if (range_.length == at.length || object_->shares(range_.length)) return part;
+    // The copy is made at once where there is memory for it.
+    Result<Buffer> buffer = parts_.buffers.try_allocate(range_.length);
+    if (!buffer) return std::nullopt;
+    std::ranges::copy(part.bytes(), buffer->bytes().begin());
+    return std::move(*buffer).freeze();
+  }
+  return std::nullopt;
+}
+
 void BlockRead::assemble() {
-  {
-    MutexLock lock(mutex_);
-    for (const Piece& piece : pieces_) {
-      const ByteRange at = bytes_of(piece.units, object_->version().size());
-      if (at.offset > range_.offset || at.end() < range_.end()) continue;
-      if (range_.length < kSharedBytesMin && range_.length < at.length) break;
-      Slice part = piece.data.part(range_.offset - at.offset, range_.length);
-      lock.unlock();
-      finish(std::move(part));
-      return;
-    }
+  if (std::optional<Slice> answer = one_piece()) {
+    finish(*std::move(answer));
+    return;
   }
   parts_.disk.resume([self = shared_from_this()] { self->assemble_on_disk_thread(); });
 }

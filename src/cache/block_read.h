@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/buffer_pool.h"
@@ -20,9 +21,6 @@
 #include "metrics/metrics.h"
 
 namespace millrace {
-
-// Smaller answers are copied out of what was fetched, so that they do not keep all of it in memory.
-inline constexpr std::uint64_t kSharedBytesMin = 64 * kKiB;
 
 // What a read works with. All of it outlives every read.
 struct ReadParts {
@@ -76,6 +74,8 @@ class BlockRead : public std::enable_shared_from_this<BlockRead> {
   void gather(const std::vector<std::shared_ptr<Flight>>& flights);
   void delivered(UnitRange units, Result<Slice> data);
   void assemble();
+  // The answer, when a single piece has all of it.
+  std::optional<Slice> one_piece();
   void assemble_on_disk_thread();
   // Copies what the pieces have and reads the rest. False: something is gone by now.
   Result<bool> fill(MutableByteView into);

@@ -79,6 +79,12 @@ bool CachedObject::flying(UnitRange units) const {
                              [&](const auto& flight) { return overlap(flight->units, units); });
 }
 
+UnitRange CachedObject::pieces_around(UnitRange units) const {
+  const std::uint32_t first = units.first / kPlannedPieceUnits * kPlannedPieceUnits;
+  const std::uint32_t pieces = (units.end() - first + kPlannedPieceUnits - 1) / kPlannedPieceUnits;
+  return {first, std::min(pieces * kPlannedPieceUnits, units_ - first)};
+}
+
 // A small object is fetched whole.
 UnitRange CachedObject::fetched_with(UnitRange units) const {
   if (units.empty() || version_.size() > kSmallObjectBytesMax) return units;
@@ -120,10 +126,18 @@ CachedObject::Needs CachedObject::prepare(ByteRange read, std::uint32_t fetch_un
   // First, so that the read and what is around it come in one request.
   if (speculate && !planned_ && !on_disk_.all(units))
     add_flights_around(read, fetch_units_max, needs.new_ones);
-  add_flights(units, fetch_units_max, Urgency::kDemanded, needs.new_ones);
+  if (planned_) {
+    // What is around it will be wanted as well.
+    add_flights(pieces_around(units), std::min(fetch_units_max, kPlannedPieceUnits),
+                Urgency::kDemanded, needs.new_ones);
+    for (const std::shared_ptr<Flight>& flight : needs.new_ones)
+      flight->is_ahead = true;
+  } else {
+    add_flights(units, fetch_units_max, Urgency::kDemanded, needs.new_ones);
+  }
   for (const std::shared_ptr<Flight>& flight : flights_) {
     if (!overlap(flight->units, units)) continue;
-    flight->is_passed |= flight->units.end() <= units.end();
+    flight->is_passed |= !planned_ && flight->units.end() <= units.end();
     if (std::exchange(flight->urgency, Urgency::kDemanded) == Urgency::kSpeculative) {
       needs.promoted.push_back(flight->ticket);
     }
@@ -241,11 +255,6 @@ void CachedObject::fail(const std::shared_ptr<Flight>& flight, const Status& why
     task();
 }
 
-void CachedObject::set_planned(bool planned) {
-  MutexLock lock(mutex_);
-  planned_ = planned;
-}
-
 Urgency CachedObject::urgency(const Flight& flight) {
   MutexLock lock(mutex_);
   return flight.urgency;
@@ -330,6 +339,7 @@ std::vector<Slice> CachedObject::fresh(ByteRange range) {
     }
   }
   if (at < range.end()) return {};
+  if (planned_) return parts;  // Shuffled readers pass nothing for good.
   std::erase_if(fresh_, [&](const FreshPiece& piece) {
     const ByteRange bytes = bytes_of(piece.units, version_.size());
     return bytes.end() > range.offset && bytes.end() <= range.end();

@@ -75,6 +75,7 @@ class CachedObject {
   };
   // What a read of these bytes needs. Makes flights of the missing units, adjacent ones in one
   // flight of at most `fetch_units_max`; with `speculate` also of what the reader may want next.
+  // Of an object that is planned, whole pieces are fetched.
   Needs prepare(ByteRange read, std::uint32_t fetch_units_max, bool speculate);
   // Flights for missing units that nobody waits for yet.
   std::vector<std::shared_ptr<Flight>> prefetch(UnitRange units, std::uint32_t fetch_units_max);
@@ -86,7 +87,13 @@ class CachedObject {
                                                       std::uint32_t fetch_units_max);
 
   // While a plan says what is read next, nothing is guessed.
-  void set_planned(bool planned);
+  void set_planned(bool planned) { planned_.store(planned, std::memory_order_relaxed); }
+  // Small parts of what is fetched are copied out of it: smaller than the least that is worth
+  // sharing, and any part for a job with a plan, which gathers parts of many pieces and would keep
+  // all of those in memory.
+  bool shares(std::uint64_t part_bytes) const {
+    return part_bytes >= kSharedBytesMin && !planned_.load(std::memory_order_relaxed);
+  }
   // How urgent the flight is by now.
   Urgency urgency(const Flight& flight);
   // The flight was sent. Returns how urgent it is by now.
@@ -145,6 +152,7 @@ class CachedObject {
   bool goes_whole();
 
  private:
+  UnitRange pieces_around(UnitRange units) const;
   UnitRange fetched_with(UnitRange units) const;
   bool flying(UnitRange units) const MR_REQUIRES(mutex_);
   std::shared_ptr<Flight> flight_at(std::uint32_t unit) const MR_REQUIRES(mutex_);
@@ -158,6 +166,8 @@ class CachedObject {
   [[nodiscard]] std::vector<Task> remove(Flight& flight) MR_REQUIRES(mutex_);
   void erase_fresh(UnitRange units) MR_REQUIRES(mutex_);
 
+  static constexpr std::uint64_t kSharedBytesMin = 64 * kKiB;
+
   // Constant after construction.
   const ObjectVersion version_;
   const std::uint32_t units_;
@@ -169,6 +179,7 @@ class CachedObject {
   std::atomic<StoredObject*> stored_ = nullptr;
   const std::unique_ptr<std::atomic<std::uint16_t>[]> touched_;
   std::atomic<std::size_t> fresh_pieces_ = 0;
+  std::atomic<bool> planned_ = false;
 
   Mutex create_mutex_;  // Held over the creation of files; taken before mutex_.
 
@@ -188,7 +199,6 @@ class CachedObject {
   bool removed_ MR_GUARDED_BY(mutex_) = false;
   Readahead readahead_ MR_GUARDED_BY(mutex_);
   ReadAround around_ MR_GUARDED_BY(mutex_);
-  bool planned_ MR_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace millrace

@@ -174,7 +174,7 @@ bool DiskBlockCache::read_fresh(const RequestContext& context,
   if (!object->has_fresh()) return false;
   std::vector<Slice> parts = object->fresh(range);
   if (parts.empty()) return false;
-  if (parts.size() > 1 || range.length < kSharedBytesMin) {
+  if (parts.size() > 1 || !object->shares(range.length)) {
     Result<Buffer> buffer = environment_.buffers.try_allocate(range.length);
     if (!buffer) return false;
     auto into = buffer->bytes().begin();

@@ -32,8 +32,8 @@ struct BlockCacheOptions {
   ReadaheadOptions readahead = {};
   // The largest single GET: a multiple of the unit.
   std::uint64_t fetch_bytes_max = kBlockBytes;
-  // How far ahead of a job with a plan to fetch.
-  std::uint64_t planned_bytes_ahead_max = 128 * kMiB;
+  // How far ahead of a job with a plan to fetch, to the disk: a quarter of the cache at most.
+  std::uint64_t planned_bytes_ahead_max = kGiB;
   // What was fetched ahead stays in memory for its reader, up to this much.
   std::uint64_t fresh_bytes_max = 128 * kMiB;
   // Objects with open files; each large one has two.

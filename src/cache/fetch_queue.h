@@ -22,8 +22,9 @@ struct FetchQueueOptions {
   // Bytes asked for whose fetch was not let go of yet, so what waits for the disk counts as well.
   std::uint64_t bytes_in_flight_max = 192 * kMiB;
   std::uint32_t requests_in_flight_max = 72;
-  // Speculative fetches beyond this are refused rather than queued.
-  std::uint64_t speculative_bytes_queued_max = 256 * kMiB;
+  // Speculative fetches beyond this are refused rather than queued. It is what some jobs have
+  // planned; what waits takes no memory yet.
+  std::uint64_t speculative_bytes_queued_max = 4 * kGiB;
   std::uint32_t demanded_queued_max = 65536;
   // One fetch, all attempts of the store below included.
   Duration timeout = std::chrono::seconds(60);

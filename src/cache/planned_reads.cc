@@ -8,6 +8,21 @@
 namespace millrace {
 namespace {
 
+// Of the cache: other jobs plan too.
+constexpr std::uint64_t kAheadShare = 4;
+
+UnitRange units_of_piece(std::uint32_t piece) {
+  return {piece * kPlannedPieceUnits, kPlannedPieceUnits};
+}
+
+std::uint64_t bytes_of_piece(const ObjectVersion& object, std::uint32_t piece) {
+  return bytes_of(units_of_piece(piece), object.size()).length;
+}
+
+std::uint64_t piece_id(std::uint32_t object, std::uint32_t piece) {
+  return std::uint64_t{object} << 32 | piece;
+}
+
 Status plan_is_gone(PlanId plan) {
   return {StatusCode::kNotFound, fmt::format("there is no read plan {} (any more)", plan.value())};
 }
@@ -27,15 +42,16 @@ std::size_t PlannedReads::directory_of(const ObjectVersion& object) {
       std::ranges::find(all, directory, [](const auto& each) { return each.get(); }) - all.begin());
 }
 
-std::uint64_t PlannedReads::bytes_of_run(const Plan& plan, const BlockRun& run) const {
-  return bytes_of({run.first * kBlockUnits, run.count * kBlockUnits},
-                  plan.objects[run.object].size())
-      .length;
+std::uint64_t PlannedReads::ahead_bytes_max() const {
+  std::uint64_t limit_bytes = UINT64_MAX;
+  for (const auto& directory : parts_.directories.all())
+    limit_bytes = std::min(limit_bytes, directory->space().limit_bytes());
+  return std::min(ahead_bytes_max_, limit_bytes / kAheadShare);
 }
 
-std::vector<PlannedReads::BlockRun> PlannedReads::append(Plan& plan,
+std::vector<PlannedReads::PieceRun> PlannedReads::append(Plan& plan,
                                                          const std::vector<PlannedRead>& reads) {
-  std::vector<BlockRun> runs;
+  std::vector<PieceRun> runs;
   runs.reserve(reads.size());
   for (const PlannedRead& read : reads) {
     const auto [number, is_new] = plan.numbers.try_emplace(
@@ -43,22 +59,24 @@ std::vector<PlannedReads::BlockRun> PlannedReads::append(Plan& plan,
     if (is_new) plan.objects.push_back(read.object);
     const std::uint64_t begin = std::min(read.range.offset, read.object.size());
     const std::uint64_t end = begin + std::min(read.range.length, read.object.size() - begin);
-    const auto first = static_cast<std::uint32_t>(begin / kBlockBytes);
-    runs.push_back({number->second, first, begin == end ? 0 : block_count(end) - first});
+    const auto first = static_cast<std::uint32_t>(begin / kPlannedPieceBytes);
+    const auto past =
+        static_cast<std::uint32_t>((end + kPlannedPieceBytes - 1) / kPlannedPieceBytes);
+    runs.push_back({number->second, first, begin == end ? 0 : past - first});
   }
   return runs;
 }
 
 std::vector<std::vector<CacheSpace::PlannedUse>> PlannedReads::uses_of(
-    const Plan& plan, const std::vector<BlockRun>& runs) {
+    const Plan& plan, const std::vector<PieceRun>& runs) {
   std::vector<std::vector<CacheSpace::PlannedUse>> uses(parts_.directories.all().size());
-  for (const BlockRun& run : runs) {
+  for (const PieceRun& run : runs) {
     const ObjectVersion& object = plan.objects[run.object];
     auto& of_directory = uses[directory_of(object)];
-    for (std::uint32_t block = run.first; block < run.first + run.count; ++block) {
-      const BlockRun one{run.object, block, 1};
-      of_directory.push_back(
-          {object.digest(), block, static_cast<std::uint32_t>(bytes_of_run(plan, one))});
+    for (std::uint32_t n = 0; n < run.blocks(); ++n) {
+      const std::uint32_t block = run.first_block() + n;
+      const ByteRange bytes = bytes_of({block * kBlockUnits, kBlockUnits}, object.size());
+      of_directory.push_back({object.digest(), block, static_cast<std::uint32_t>(bytes.length)});
     }
   }
   return uses;
@@ -69,7 +87,7 @@ Result<PlanId> PlannedReads::announce(const RequestContext& context,
   MR_RETURN_IF_ERROR(context.check(parts_.clock));
   Plan plan;
   plan.account = context.account();
-  const std::vector<BlockRun> runs = append(plan, reads);
+  const std::vector<PieceRun> runs = append(plan, reads);
   const auto uses = uses_of(plan, runs);
   const auto& directories = parts_.directories.all();
   for (std::size_t i = 0; i < directories.size(); ++i) {
@@ -103,7 +121,7 @@ Status PlannedReads::extend(const RequestContext& context, PlanId id,
     const auto found = plans_.find(id);
     if (found == plans_.end()) return plan_is_gone(id);
     Plan& plan = found->second;
-    const std::vector<BlockRun> runs = append(plan, reads);
+    const std::vector<PieceRun> runs = append(plan, reads);
     const auto uses = uses_of(plan, runs);
     const auto& directories = parts_.directories.all();
     for (std::size_t i = 0; i < directories.size(); ++i)
@@ -129,10 +147,10 @@ Status PlannedReads::advance(PlanId id, std::uint64_t reads_done) {
     }
     // Reports of concurrent readers may overtake each other.
     for (; plan.done < reads_done; ++plan.done) {
-      const BlockRun& run = plan.runs.front();
-      plan.directory_positions[directory_of(plan.objects[run.object])] += run.count;
+      const PieceRun& run = plan.runs.front();
+      plan.directory_positions[directory_of(plan.objects[run.object])] += run.blocks();
       if (plan.fetched > plan.done) {
-        plan.ahead_bytes -= bytes_of_run(plan, run);
+        leave(plan, run);
       } else {
         ++plan.fetched;
       }
@@ -164,19 +182,31 @@ void PlannedReads::withdraw(PlanId id) {
 
 std::vector<PlannedReads::Prefetch> PlannedReads::take_prefetches(Plan& plan) {
   std::vector<Prefetch> prefetches;
-  while (plan.fetched < plan.done + plan.runs.size() && plan.ahead_bytes < ahead_bytes_max_) {
-    const BlockRun& run = plan.runs[plan.fetched - plan.done];
+  const std::uint64_t bytes_max = ahead_bytes_max();
+  while (plan.fetched < plan.done + plan.runs.size() && plan.ahead_bytes < bytes_max) {
+    const PieceRun& run = plan.runs[plan.fetched - plan.done];
     const ObjectVersion& object = plan.objects[run.object];
-    const std::uint32_t first = run.first * kBlockUnits;
-    const std::uint32_t units = unit_count(object.size());
-    if (first < units && run.count > 0) {
+    for (std::uint32_t piece = run.first; piece < run.end(); ++piece) {
+      if (plan.ahead[piece_id(run.object, piece)]++ > 0) continue;
+      const UnitRange units = units_of_piece(piece);
       prefetches.push_back(
-          {object, {first, std::min(run.count * kBlockUnits, units - first)}, plan.account});
+          {object,
+           {units.first, std::min(units.count, unit_count(object.size()) - units.first)},
+           plan.account});
+      plan.ahead_bytes += bytes_of_piece(object, piece);
     }
-    plan.ahead_bytes += bytes_of_run(plan, run);
     ++plan.fetched;
   }
   return prefetches;
+}
+
+void PlannedReads::leave(Plan& plan, const PieceRun& run) {
+  for (std::uint32_t piece = run.first; piece < run.end(); ++piece) {
+    const auto found = plan.ahead.find(piece_id(run.object, piece));
+    if (--found->second > 0) continue;
+    plan.ahead.erase(found);
+    plan.ahead_bytes -= bytes_of_piece(plan.objects[run.object], piece);
+  }
 }
 
 void PlannedReads::send(const std::vector<Prefetch>& prefetches) {
@@ -188,7 +218,9 @@ void PlannedReads::send(const std::vector<Prefetch>& prefetches) {
     if (!pass) return;
     auto fetch = [this, object, units = prefetch.units, account = prefetch.account,
                   inside = std::move(*pass)] {
-      parts_.filler.start(object, object->prefetch(units, parts_.fetch_units_max), account);
+      parts_.filler.start(
+          object, object->prefetch(units, std::min(parts_.fetch_units_max, kPlannedPieceUnits)),
+          account);
     };
     auto shared = std::make_shared<decltype(fetch)>(std::move(fetch));
     if (ensure_loaded(parts_, object, [shared] { (*shared)(); })) (*shared)();

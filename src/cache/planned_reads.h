@@ -36,7 +36,7 @@ struct PlannedRead {
 // All methods are safe from any thread, and block only for the index of a long plan.
 class PlannedReads {
  public:
-  // `ahead_bytes_max`: how far ahead of the job to fetch.
+  // `ahead_bytes_max`: how far ahead of the job to fetch, in a cache that is large enough.
   PlannedReads(const ReadParts& parts, ObjectTable& objects, std::uint64_t ahead_bytes_max);
   ~PlannedReads();
 
@@ -50,20 +50,31 @@ class PlannedReads {
   void withdraw(PlanId plan);
 
  private:
-  // Blocks of one object, read together.
-  struct BlockRun {
+  // Pieces of one object, read together.
+  struct PieceRun {
     std::uint32_t object = 0;  // In Plan::objects.
     std::uint32_t first = 0;
     std::uint32_t count = 0;
+
+    std::uint32_t end() const { return first + count; }
+    std::uint32_t first_block() const { return first / kBlockPieces; }
+    std::uint32_t blocks() const {
+      return count == 0 ? 0 : (end() - 1) / kBlockPieces - first_block() + 1;
+    }
   };
+  // A piece by its object and its number there.
+  using PieceId = std::uint64_t;
   struct Plan {
     std::shared_ptr<FetchAccount> account;
     std::vector<ObjectVersion> objects;
     std::unordered_map<ObjectDigest, std::uint32_t> numbers;
-    std::deque<BlockRun> runs;      // Of the reads from `done` on.
-    std::uint64_t done = 0;         // Reads that the job has made.
-    std::uint64_t fetched = 0;      // Reads that were sent for.
-    std::uint64_t ahead_bytes = 0;  // Of the reads between the two.
+    std::deque<PieceRun> runs;  // Of the reads from `done` on.
+    std::uint64_t done = 0;     // Reads that the job has made.
+    std::uint64_t fetched = 0;  // Reads that were sent for.
+    // Pieces of the reads between the two, how many of those each has, and their bytes: samples
+    // that lie side by side share what is fetched.
+    std::unordered_map<PieceId, std::uint32_t> ahead;
+    std::uint64_t ahead_bytes = 0;
     // By directory: its own plan, and how many of its blocks the job has read.
     std::vector<PlanId> directory_plans;
     std::vector<std::uint64_t> directory_positions;
@@ -74,11 +85,14 @@ class PlannedReads {
     std::shared_ptr<FetchAccount> account;
   };
 
-  std::vector<BlockRun> append(Plan& plan, const std::vector<PlannedRead>& reads);
+  std::vector<PieceRun> append(Plan& plan, const std::vector<PlannedRead>& reads);
   std::vector<std::vector<CacheSpace::PlannedUse>> uses_of(const Plan& plan,
-                                                           const std::vector<BlockRun>& runs);
-  std::uint64_t bytes_of_run(const Plan& plan, const BlockRun& run) const;
+                                                           const std::vector<PieceRun>& runs);
   std::size_t directory_of(const ObjectVersion& object);
+  // What may be ahead of one job: a part of the cache at most, so that what it fetches does not
+  // push out what it has yet to read.
+  std::uint64_t ahead_bytes_max() const;
+  static void leave(Plan& plan, const PieceRun& run);
   std::vector<Prefetch> take_prefetches(Plan& plan) MR_REQUIRES(mutex_);
   void send(const std::vector<Prefetch>& prefetches);
 

@@ -13,6 +13,13 @@ inline constexpr std::uint64_t kUnitBytes = 64 * kKiB;
 inline constexpr std::uint32_t kBlockUnits = 64;
 inline constexpr std::uint64_t kBlockBytes = kBlockUnits * kUnitBytes;
 
+// What is fetched at a time of an object that a job reads by a plan. Shuffled samples are needed
+// from all over a window long before any block of it is needed whole: larger pieces would come
+// later than they are wanted, smaller ones cost a request each.
+inline constexpr std::uint32_t kPlannedPieceUnits = 16;
+inline constexpr std::uint64_t kPlannedPieceBytes = kPlannedPieceUnits * kUnitBytes;
+inline constexpr std::uint32_t kBlockPieces = kBlockUnits / kPlannedPieceUnits;
+
 // Objects up to this size live in segment files and come and go whole; larger ones have files of
 // their own.
 inline constexpr std::uint64_t kSmallObjectBytesMax = kMiB;

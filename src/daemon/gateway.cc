@@ -29,7 +29,6 @@ BlockCacheOptions options_for_memory(std::uint64_t memory_max_bytes) {
   };
   BlockCacheOptions options;
   options.fetches.bytes_in_flight_max = part(defaults.fetches.bytes_in_flight_max);
-  options.planned_bytes_ahead_max = part(defaults.planned_bytes_ahead_max);
   options.fresh_bytes_max = part(defaults.fresh_bytes_max);
   return options;
 }

@@ -24,6 +24,14 @@ std::vector<PlannedRead> epoch_of(const ObjectVersion& object, unsigned seed) {
   return reads;
 }
 
+// Until so much was fetched ahead, and nothing more is on its way.
+void wait_for_bytes(CacheWorld& world, std::uint64_t bytes) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (world.cache().usage().used_bytes < bytes && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::yield();
+  world.settle();
+}
+
 TEST(PlannedReads, FetchInOrderBeforeTheJobAsks) {
   CacheWorld world;
   ASSERT_TRUE(world.start().ok());
@@ -31,11 +39,7 @@ TEST(PlannedReads, FetchInOrderBeforeTheJobAsks) {
   const ObjectVersion object = world.add("a", 64 * kMiB);
   const std::vector<PlannedRead> reads = epoch_of(object, 1);
   ASSERT_TRUE(world.cache().plans().announce(context, reads));
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (world.cache().usage().used_bytes < object.size() &&
-         std::chrono::steady_clock::now() < deadline)
-    std::this_thread::yield();
-  world.settle();
+  wait_for_bytes(world, object.size());
   EXPECT_EQ(world.bytes_fetched(), object.size()) << "all of it fits into the window";
   const std::uint64_t gets = world.gets();
   for (const PlannedRead& read : reads)
@@ -72,6 +76,77 @@ TEST(PlannedReads, ShuffledEpochsFetchNoMoreThanTheyMust) {
   const std::uint64_t all = kEpochs * object.size();
   EXPECT_LT(world.bytes_fetched(), all * 8 / 10);
   EXPECT_LE(world.cache().usage().used_bytes, kQuota);
+}
+
+// Samples that lie side by side, read in no order.
+std::vector<PlannedRead> samples_of(const ObjectVersion& object, std::uint64_t sample_bytes) {
+  std::vector<PlannedRead> reads;
+  for (std::uint64_t at = 0; at + sample_bytes <= object.size(); at += sample_bytes)
+    reads.push_back({object, {at, sample_bytes}});
+  std::mt19937_64 random(7);
+  std::shuffle(reads.begin(), reads.end(), random);
+  return reads;
+}
+
+TEST(PlannedReads, SamplesThatShareAPieceAreFetchedWithIt) {
+  CacheWorld world;
+  ASSERT_TRUE(world.start().ok());
+  const ObjectVersion object = world.add("a", 16 * kMiB);
+  const std::vector<PlannedRead> reads = samples_of(object, 100'000);
+  ASSERT_TRUE(world.cache().plans().announce(RequestContext::background(), reads));
+  // Some of these are still on their way, or queued: they are waited for, and not asked for again.
+  for (const PlannedRead& read : reads)
+    ASSERT_TRUE(world.reads_right(object, read.range));
+  world.settle();
+  EXPECT_EQ(world.bytes_fetched(), object.size());
+  EXPECT_EQ(world.gets(), object.size() / kPlannedPieceBytes);
+}
+
+TEST(PlannedReads, AReadThatIsFasterThanItsPlanTakesAWholePiece) {
+  CacheWorld world({.planned_bytes_ahead_max = kPlannedPieceBytes});
+  ASSERT_TRUE(world.start().ok());
+  const ObjectVersion object = world.add("a", 8 * kMiB);
+  const std::vector<PlannedRead> reads = {{object, {0, kKiB}}, {object, {5 * kMiB, kKiB}}};
+  ASSERT_TRUE(world.cache().plans().announce(RequestContext::background(), reads));
+  wait_for_bytes(world, kPlannedPieceBytes);
+  EXPECT_EQ(world.gets(), 1u) << "the first piece, and no further ahead";
+  ASSERT_TRUE(world.reads_right(object, {5 * kMiB + 300'000, 1000}));
+  ASSERT_TRUE(world.reads_right(object, {5 * kMiB, kMiB}));
+  EXPECT_EQ(world.gets(), 2u);
+  EXPECT_EQ(world.bytes_fetched(), 2 * kPlannedPieceBytes);
+}
+
+TEST(PlannedReads, APartOfASmallCacheIsFilledAhead) {
+  CacheWorld world({.quota_bytes = 32 * kMiB});
+  ASSERT_TRUE(world.start().ok());
+  const RequestContext context = RequestContext::background();
+  const ObjectVersion object = world.add("a", 64 * kMiB);
+  const std::vector<PlannedRead> reads = epoch_of(object, 1);
+  const Result<PlanId> plan = world.cache().plans().announce(context, reads);
+  ASSERT_TRUE(plan);
+  wait_for_bytes(world, 8 * kMiB);
+  EXPECT_EQ(world.bytes_fetched(), 8 * kMiB);
+  ASSERT_TRUE(world.cache().plans().advance(*plan, 1).ok());
+  wait_for_bytes(world, 12 * kMiB);
+  EXPECT_EQ(world.bytes_fetched(), 12 * kMiB);
+}
+
+TEST(PlannedReads, ManyPiecesAtATimeTakeTheMemoryOfTheirSamples) {
+  // Less than the pieces have that the samples are in.
+  CacheWorld world({.memory_bytes_max = 48 * kMiB});
+  ASSERT_TRUE(world.start().ok());
+  const ObjectVersion object = world.add("a", 64 * kMiB);
+  std::vector<PlannedRead> reads;
+  for (std::uint64_t at = 0; at < object.size(); at += kPlannedPieceBytes)
+    reads.push_back({object, {at + 1000, 100'000}});
+  ASSERT_TRUE(world.cache().plans().announce(RequestContext::background(), reads));
+  std::vector<Slice> held;
+  for (const PlannedRead& read : reads) {
+    const Result<Slice> sample = world.read(object, read.range);
+    ASSERT_TRUE(sample) << sample.error().to_string();
+    held.push_back(*sample);
+  }
+  EXPECT_EQ(held.size(), object.size() / kPlannedPieceBytes);
 }
 
 TEST(PlannedReads, AWithdrawnPlanIsGone) {
