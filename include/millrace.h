@@ -41,7 +41,8 @@ MR_EXPORT const char* mr_release(void);
 /* -- Failures ---------------------------------------------------------------------------------- */
 
 enum {
-  MR_END = -1, /* Not a failure: the epoch has ended. */
+  MR_AGAIN = -2, /* Not a failure: the batch is not there yet, and can be asked for again. */
+  MR_END = -1,   /* Not a failure: the epoch has ended. */
   MR_OK = 0,
   MR_UNAVAILABLE = 1,
   MR_THROTTLED = 2,
@@ -83,6 +84,10 @@ typedef struct mr_batch mr_batch;
  *     "name"         "imagenet@v2"; or a directory ("/data/x", "./x"), or a URL ("s3://b/p",
  *                    "file:///p"), whose objects are listed now and need not be registered
  *     "reader"       "auto" (default), "files", "grouped", "webdataset", "mds"
+ *     "allow_pickle" true: columns of MDS that are Python's pickles are handed out, as bytes of the
+ *                    type "pickle". Whoever unpickles them runs what code they hold
+ *     "verify_hashes" true: shards of MDS are read whole before their first sample and compared
+ *                    with the hashes of their index; compressed ones always are
  *     "directory"    only what is below it in the version; "" (default) is all
  *     "split"        "0-90/100": these places of every 100 samples
  *     "split_seed"   which places fall where; default 0
@@ -152,9 +157,10 @@ MR_EXPORT void mr_loader_close(mr_loader* loader);
 
 /* The next batch of the epoch; MR_END behind the last one, and then the next call begins the next
  * epoch. An epoch has equally many batches on every rank; the last may be empty for some.
- * `timeout` is in seconds, 0: none. MR_DEADLINE_EXCEEDED by this timeout loses nothing: the next
- * call waits for the same batch, so that callers can look for signals between short waits. Also
- * after other failures the next call tries the same batch again. */
+ * `timeout` is in seconds, 0: none. MR_AGAIN when it is over, without an error: nothing is lost,
+ * and the next call waits for the same batch, so that callers can look for signals between short
+ * waits. MR_DEADLINE_EXCEEDED is the batch's own ("sample_timeout"). After failures the next call
+ * tries the same batch again. */
 MR_EXPORT int mr_loader_next(mr_loader* loader, double timeout, mr_batch** batch, mr_error** error);
 /* Ends a mr_loader_next() that waits in another thread, with MR_CANCELLED. */
 MR_EXPORT void mr_loader_cancel(mr_loader* loader);
@@ -238,7 +244,7 @@ MR_EXPORT const uint64_t* mr_batch_seeds(const mr_batch* batch);
 
 /* One field of all samples. What is at `data` depends on `type`:
  *
- *   "bytes", "str", "json", "str_int", "str_float", "str_decimal"
+ *   "bytes", "str", "json", "str_int", "str_float", "str_decimal", "pickle"
  *               of sample i: data[offsets[i]] up to data[offsets[i + 1]]
  *   "int8" ... "int64", "uint8" ... "uint64", "float16", "float32", "float64"
  *               numbers in the machine's order; of sample i at the same offsets

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import pathlib
 import signal
+import socket
+import sys
 
 import millrace
 from conftest import SAMPLES, Program, content
@@ -39,6 +42,64 @@ def test_a_killed_rank_costs_the_others_nothing(pets: str) -> None:
     with started("spawn", run_rank, dataset, 0, 2) as (_, again):
         assert len(again.recv()) == 16
     assert set(os.listdir("/dev/shm")) == before
+
+
+def ask_daemon(program: Program, path: str) -> str:
+    """What the daemon of the tests answers over its control socket."""
+    with socket.socket(socket.AF_UNIX) as connected:
+        connected.connect(json.loads(program("status", "--json"))["socket"])
+        connected.sendall(f"GET {path} HTTP/1.1\r\nHost: m\r\nConnection: close\r\n\r\n".encode())
+        return b"".join(iter(lambda: connected.recv(65536), b"")).decode()
+
+
+TRAINING = """
+import os, sys
+import millrace
+dataset = millrace.Dataset(sys.argv[1], seed=3, engine="daemon")
+len(dataset)
+os.unlink(sys.argv[1] + "/b")
+with millrace.Loader(dataset, 2, on_error="skip") as loader:
+    for _ in range(2):
+        assert sorted(sum((list(batch["__key__"]) for batch in loader), [])) == ["a", "c"]
+"""
+
+
+def test_samples_that_failed_are_in_the_record_of_the_run(home: pathlib.Path,
+                                                          program: Program) -> None:
+    data = home / "broken"
+    data.mkdir()
+    for name in "abc":
+        (data / name).write_text(name)
+    package = str(pathlib.Path(millrace.__file__).parents[1])
+    program("run", "--name", "training", "--", "env", f"PYTHONPATH={package}", sys.executable,
+            "-c", TRAINING, str(data))
+    run = json.loads(program("run", "ls", "--json").splitlines()[0])["run"]
+    failures = json.loads(program("run", "show", run, "--json"))["failures"]
+    assert [(failed["dataset"], failed["key"], failed["action"], failed["times"])
+            for failed in failures] == [(str(data), "b", "skip", 2)]
+    assert "'b', 2 times (skip): " in program("run", "show", run)
+    metrics = ask_daemon(program, "/metrics")
+    assert 'millrace_loader_failed_samples_total{action="skip"} 2' in metrics
+    for name in ("batches_total", "samples_total", "bytes_total",
+                 'stage_seconds_total{stage="store"}', 'stage_seconds_total{stage="waiting"}',
+                 "connections"):
+        assert f"millrace_loader_{name} " in metrics
+
+
+def test_each_dataset_of_a_mix_pays_for_itself(home: pathlib.Path, program: Program) -> None:
+    names = []
+    for number in range(2):
+        data = home / f"part{number}"
+        data.mkdir()
+        for name in range(50):
+            (data / f"{name:02}").write_bytes(bytes([number]) * 10_000)
+        program("publish", str(data), f"part{number}@v1")
+        names.append(f"part{number}@v1")
+    with millrace.Loader(millrace.Dataset(names, seed=3, engine="daemon"), 10) as loader:
+        assert sum(batch.samples for batch in loader) == 100
+    rows = {row["version"]: row["fetched_bytes"] for row in
+            map(json.loads, program("usage", "--by", "version", "--json").splitlines())}
+    assert all(rows[name] >= 500_000 for name in names)
 
 
 def daemon_pid(program: Program) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pathlib
 import pickle
+import sys
+import types
 from typing import Any
 
 import numpy as np
@@ -82,6 +84,20 @@ def test_parts_by_rule_share_nothing_and_cover_all(pets: str) -> None:
                    for split in ("0-90/100", "90-100/100"))
     assert not train & rest and len(train | rest) == SAMPLES
     assert len(train) == pytest.approx(0.9 * SAMPLES, abs=2)
+
+
+def test_a_state_of_other_workers_is_refused(pets: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As torchdata asks for states and loads them, in each worker."""
+    dataset = millrace.Dataset(pets, engine="process")
+    assert dataset.state_dict() == {"workers": 0}
+    data = types.ModuleType("torch.utils.data")
+    data.get_worker_info = lambda: types.SimpleNamespace(num_workers=3)  # type: ignore
+    monkeypatch.setitem(sys.modules, "torch.utils.data", data)
+    state = dataset.state_dict()
+    dataset.load_state_dict(state)
+    data.get_worker_info = lambda: types.SimpleNamespace(num_workers=2)  # type: ignore
+    with pytest.raises(millrace.InvalidArgumentError, match="of 3 workers, and here are 2"):
+        dataset.load_state_dict(state)
 
 
 def test_a_mix_by_weights(pets: str, tree: pathlib.Path) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 import os
 import pathlib
+import pickle
 import random
 import signal
 import threading
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -162,6 +164,51 @@ def test_weights_change_in_the_middle(pets: str, tree: pathlib.Path) -> None:
             == np.concatenate([batch.sample_ids for batch in rest]).tolist())
 
 
+def test_a_sampler_changes_weights_and_workers_follow(pets: str, tree: pathlib.Path) -> None:
+    def dataset() -> millrace.Dataset:
+        return millrace.Dataset([pets, tree], weights=[1, 1], epoch_samples=8000, seed=3,
+                                engine="process")
+
+    def ids(of: millrace.Dataset, steps: Iterable[Any]) -> list[tuple[int, int]]:
+        samples = [sample for step in steps for sample in of.__getitems__(step)]
+        return [(sample.source, sample.sample_id) for sample in samples]
+
+    loader, sampler = millrace.Loader(dataset(), 500), millrace.BatchSampler(dataset(), 500)
+    worker = pickle.loads(pickle.dumps(dataset()))  # It knows of no change.
+    steps = iter(sampler)
+    expected, seen = [], []
+    for step in range(16):
+        if step == 4:
+            loader.set_weights([1, 9])
+            sampler.set_weights([1, 9])
+            state = sampler.state_dict(4)
+        batch = loader.next_batch()
+        assert batch is not None
+        expected += list(zip(batch.sources.tolist(), batch.sample_ids.tolist()))
+        seen += ids(worker, [next(steps)])
+    assert seen == expected
+    assert np.mean([source for source, _ in seen[5000:]]) == pytest.approx(0.9, abs=0.03)
+    resumed = millrace.BatchSampler(dataset(), 250, state=state)
+    assert ids(worker, resumed) == expected[2000:]
+
+
+def test_a_wait_for_a_batch_can_be_short(pets: str) -> None:
+    with millrace.Loader(millrace.Dataset(pets, seed=3, engine="process"), 20) as loader:
+        expected = [batch.positions.tolist() for batch in loader]
+    with millrace.Loader(millrace.Dataset(pets, seed=3, engine="process"), 20) as loader:
+        seen, waits = [], 0
+        while True:
+            try:
+                batch = loader.next_batch(timeout=0)
+            except TimeoutError:
+                waits += 1
+                continue
+            if batch is None:
+                break
+            seen.append(batch.positions.tolist())
+    assert seen == expected and waits > 0
+
+
 def test_samplers_and_loaders_deal_alike(pets: str) -> None:
     dataset = millrace.Dataset(pets, seed=3, engine="process")
     for rank in range(3):
@@ -189,7 +236,7 @@ def test_a_sampler_is_begun_again_or_goes_on_from_a_state(pets: str) -> None:
     assert list(sampler) == whole[3:]
     loader = millrace.Loader(dataset, 50, state=ahead)
     assert [int(p) for batch in loader for p in batch.positions] == [
-        position for step in whole[7:] for _, position in step]
+        place[1] for step in whole[7:] for place in step]
     assert list(millrace.BatchSampler(dataset, 50, state=behind)) == whole[3:]
 
 

@@ -108,8 +108,9 @@ int mr_loader_next(mr_loader* loader, double timeout, mr_batch** batch, mr_error
   constexpr millrace::Duration kForEver = std::chrono::hours(24 * 365 * 10);
   auto next = loader->loader->next(millrace::deadline_in(timeout, kForEver));
   if (!next) return millrace::tell(next.error(), error);
-  if (!*next) return MR_END;
-  *batch = millrace::give_batch(std::move(**next));
+  if (next->kind == millrace::NextKind::kEndOfEpoch) return MR_END;
+  if (next->kind == millrace::NextKind::kNotYet) return MR_AGAIN;
+  *batch = millrace::give_batch(std::move(next->batch));
   return MR_OK;
 }
 

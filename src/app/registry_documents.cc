@@ -69,12 +69,21 @@ Json run_document(const RunEntry& entry, WallTime now) {
         {{"ref", use.ref.text()}, {"content_digest", record_digest(use.content_digest)}});
   }
   Json observed = Json::array();
-  for (const RunRead& read : entry.observed) {
+  for (const RunRead& read : entry.observed.reads) {
     observed.push_back({{"version", read.version},
                         {"read_bytes", read.read_bytes},
                         {"reads", read.reads},
                         {"fetched_bytes", read.fetched_bytes},
                         {"handed_out_files", read.handed_out_files}});
+  }
+  Json failures = Json::array();
+  for (const RunFailure& failed : entry.observed.failures) {
+    failures.push_back({{"dataset", failed.dataset},
+                        {"sample", failed.sample},
+                        {"key", failed.key},
+                        {"action", failed.action},
+                        {"error", failed.error},
+                        {"times", failed.times}});
   }
   return {{"run", entry.id.value()},
           {"name", entry.description.name},
@@ -87,7 +96,8 @@ Json run_document(const RunEntry& entry, WallTime now) {
           {"heartbeat", format_time(entry.heartbeat)},
           {"ended", entry.ended ? Json(format_time(*entry.ended)) : Json(nullptr)},
           {"exit_code", entry.exit_code ? Json(*entry.exit_code) : Json(nullptr)},
-          {"observed", std::move(observed)}};
+          {"observed", std::move(observed)},
+          {"failures", std::move(failures)}};
 }
 
 std::string_view run_state(const RunEntry& entry, WallTime now) {

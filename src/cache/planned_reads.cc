@@ -56,7 +56,10 @@ std::vector<PlannedReads::PieceRun> PlannedReads::append(Plan& plan,
   for (const PlannedRead& read : reads) {
     const auto [number, is_new] = plan.numbers.try_emplace(
         read.object.digest(), static_cast<std::uint32_t>(plan.objects.size()));
-    if (is_new) plan.objects.push_back(read.object);
+    if (is_new) {
+      plan.objects.push_back(read.object);
+      plan.payers.push_back(read.account == nullptr ? plan.account : read.account);
+    }
     const std::uint64_t begin = std::min(read.range.offset, read.object.size());
     const std::uint64_t end = begin + std::min(read.range.length, read.object.size() - begin);
     const auto first = static_cast<std::uint32_t>(begin / kPlannedPieceBytes);
@@ -192,7 +195,7 @@ std::vector<PlannedReads::Prefetch> PlannedReads::take_prefetches(Plan& plan) {
       prefetches.push_back(
           {object,
            {units.first, std::min(units.count, unit_count(object.size()) - units.first)},
-           plan.account});
+           plan.payers[run.object]});
       plan.ahead_bytes += bytes_of_piece(object, piece);
     }
     ++plan.fetched;

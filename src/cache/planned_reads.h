@@ -24,6 +24,8 @@ namespace millrace {
 struct PlannedRead {
   ObjectVersion object;
   ByteRange range;
+  // Who pays for what is fetched of the object; null: the account of who announces it.
+  std::shared_ptr<FetchAccount> account = {};
 };
 
 // Jobs that know their future reads say so: what they read next is fetched before they ask, in
@@ -67,6 +69,7 @@ class PlannedReads {
   struct Plan {
     std::shared_ptr<FetchAccount> account;
     std::vector<ObjectVersion> objects;
+    std::vector<std::shared_ptr<FetchAccount>> payers;  // Of each object.
     std::unordered_map<ObjectDigest, std::uint32_t> numbers;
     std::deque<PieceRun> runs;  // Of the reads from `done` on.
     std::uint64_t done = 0;     // Reads that the job has made.

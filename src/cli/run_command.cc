@@ -76,20 +76,30 @@ Status check_uses(Session& session, const Registry& registry, const RunDescripti
   return {};
 }
 
-// What the daemon of this machine, if one runs, saw the run read.
-std::vector<RunRead> observed_reads(Session& session, const RequestContext& context,
-                                    const RunId& id) {
+// What the daemon of this machine, if one runs, saw of the run: a list of its answer to a question.
+Json observed_rows(Session& session, const RequestContext& context, const std::string& question,
+                   const RunId& id, const std::string& list) {
   const auto answer = ControlClient(session).send(
-      context, HttpMethod::kGet,
-      "/v1/usage?by=version&run=" + ControlClient::component(id.value()));
-  std::vector<RunRead> observed;
-  if (!answer) return observed;
-  for (const Json& row : answer->value("usage", Json::array())) {
-    observed.push_back({.version = text_cell(row, "version"),
-                        .read_bytes = number_of(row, "read_bytes"),
-                        .reads = number_of(row, "reads"),
-                        .fetched_bytes = number_of(row, "fetched_bytes"),
-                        .handed_out_files = number_of(row, "handed_out_files")});
+      context, HttpMethod::kGet, question + "run=" + ControlClient::component(id.value()));
+  return answer ? answer->value(list, Json::array()) : Json::array();
+}
+
+RunObservation observe_run(Session& session, const RequestContext& context, const RunId& id) {
+  RunObservation observed;
+  for (const Json& row : observed_rows(session, context, "/v1/usage?by=version&", id, "usage")) {
+    observed.reads.push_back({.version = text_cell(row, "version"),
+                              .read_bytes = number_of(row, "read_bytes"),
+                              .reads = number_of(row, "reads"),
+                              .fetched_bytes = number_of(row, "fetched_bytes"),
+                              .handed_out_files = number_of(row, "handed_out_files")});
+  }
+  for (const Json& row : observed_rows(session, context, "/v1/failures?", id, "failures")) {
+    observed.failures.push_back({.dataset = text_cell(row, "dataset"),
+                                 .sample = number_of(row, "sample"),
+                                 .key = row.value("key", ""),
+                                 .action = text_cell(row, "action"),
+                                 .error = text_cell(row, "error"),
+                                 .times = number_of(row, "times")});
   }
   return observed;
 }
@@ -97,7 +107,7 @@ std::vector<RunRead> observed_reads(Session& session, const RequestContext& cont
 // Not the context of the command: that is cancelled when the run was interrupted.
 Status record_end(Session& session, const Registry& registry, RunRecording& recording, int code) {
   const RequestContext context(session.clock().now() + session.settings().timeout, "cli");
-  if (recording.recorded) recording.observed = observed_reads(session, context, recording.id);
+  if (recording.recorded) recording.observed = observe_run(session, context, recording.id);
   return registry.runs().finish(context, recording, static_cast<std::uint64_t>(code));
 }
 

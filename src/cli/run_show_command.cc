@@ -38,11 +38,17 @@ Result<int> show_run(Session& session, const std::string& text) {
     rows.push_back({"uses:", fmt::format("{} (content {})", use.ref.text(),
                                          record_digest(use.content_digest))});
   }
-  for (const RunRead& read : run.observed) {
+  for (const RunRead& read : run.observed.reads) {
     rows.push_back({"read:", fmt::format("{} of {} in {} reads, {} of it from the store; {} whole "
                                          "files were handed out",
                                          format_size(read.read_bytes), read.version, read.reads,
                                          format_size(read.fetched_bytes), read.handed_out_files)});
+  }
+  for (const RunFailure& failed : run.observed.failures) {
+    rows.push_back(
+        {"failed:", fmt::format("sample {} of {}{}, {} times ({}): {}", failed.sample,
+                                failed.dataset, failed.key.empty() ? "" : " '" + failed.key + "'",
+                                failed.times, failed.action, failed.error)});
   }
   MR_RETURN_IF_ERROR(print_table(session.output(), rows));
   return 0;

@@ -50,11 +50,30 @@ Result<Json> show_usage(Gateway& gateway, const ControlRequest& request) {
   return Json{{"usage", std::move(shown)}};
 }
 
+// ?run=ID, which is needed: the samples that its loaders could not have.
+Result<Json> show_failures(Gateway& gateway, const ControlRequest& request) {
+  const std::string run = request.queried("run");
+  if (run.empty()) return failure(StatusCode::kInvalidArgument, "name the run: ?run=ID");
+  Json shown = Json::array();
+  for (const FailedSample& row : gateway.failed_samples().of_run(run)) {
+    shown.push_back({{"dataset", row.dataset},
+                     {"sample", row.sample},
+                     {"key", row.key},
+                     {"action", row.action},
+                     {"error", row.error},
+                     {"times", row.times},
+                     {"last", format_time(row.last)}});
+  }
+  return Json{{"failures", std::move(shown)}};
+}
+
 }  // namespace
 
 void add_usage_routes(ControlRoutes& routes, Gateway& gateway) {
   routes.add(HttpMethod::kGet, "/v1/usage",
              [&gateway](const ControlRequest& request) { return show_usage(gateway, request); });
+  routes.add(HttpMethod::kGet, "/v1/failures",
+             [&gateway](const ControlRequest& request) { return show_failures(gateway, request); });
 }
 
 }  // namespace millrace

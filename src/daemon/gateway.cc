@@ -106,6 +106,12 @@ Result<std::unique_ptr<Gateway>> Gateway::open(Application& application, Missing
                                    .clock = gateway->clock(),
                                    .work = gateway->background_,
                                    .path = join_path(gateway->directory(), "usage")}));
+  MR_ASSIGN_OR_RETURN(
+      gateway->failed_samples_,
+      FailedSamples::open({.disk = gateway->disk_,
+                           .clock = gateway->clock(),
+                           .work = gateway->background_,
+                           .path = join_path(gateway->directory(), "failed_samples")}));
   gateway->trees_ = std::make_unique<Trees>(*gateway);
   MR_RETURN_IF_ERROR(gateway->open_services());
   return gateway;

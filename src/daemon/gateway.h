@@ -13,6 +13,7 @@
 #include "platform/event_loop.h"
 #include "platform/posix_disk.h"
 #include "service/cached_versions.h"
+#include "service/failed_samples.h"
 #include "service/preloads.h"
 #include "service/usage.h"
 #include "vfs/buckets_tree.h"
@@ -62,6 +63,7 @@ class Gateway {
   DatasetsTree& datasets() { return trees_->datasets; }
   FileSystem& files() { return trees_->files; }
   Usage& usage() { return *usage_; }
+  FailedSamples& failed_samples() { return *failed_samples_; }
   Preloads& preloads() { return *preloads_; }
   CachedVersions& cached_versions() { return *cached_versions_; }
 
@@ -99,6 +101,7 @@ class Gateway {
   std::unique_ptr<NodePaths> node_paths_;
   std::vector<BucketExport> exports_;
   std::unique_ptr<Usage> usage_;
+  std::unique_ptr<FailedSamples> failed_samples_;
   std::unique_ptr<Trees> trees_;
   std::unique_ptr<Preloads> preloads_;
   std::unique_ptr<CachedVersions> cached_versions_;

@@ -2,9 +2,27 @@
 
 #include "base/log.h"
 #include "base/random.h"
+#include "objectstore/file_object_store.h"
 #include "platform/path.h"
 
 namespace millrace {
+namespace {
+
+// Null where there is no room for the indexes: then tar files need one of their version.
+std::shared_ptr<SampleCounting> sample_counting(Gateway& gateway) {
+  auto indexes = FileObjectStore::open(join_path(gateway.directory(), "sample_indexes"),
+                                       gateway.work(), {.create = true});
+  if (!indexes) {
+    log_warn("samples in tar files cannot be counted", {{"error", indexes.error().to_string()}});
+    return nullptr;
+  }
+  return std::make_shared<SampleCounting>(
+      SampleCounting::Parts{.indexes = *std::move(indexes),
+                            .clock = gateway.clock(),
+                            .scratch = join_path(gateway.directory(), "listings")});
+}
+
+}  // namespace
 
 std::string loader_socket(const std::string& control_socket) { return control_socket + ".loader"; }
 
@@ -26,6 +44,7 @@ std::unique_ptr<LoaderSources> loader_sources(Gateway& gateway) {
                                             .directory = join_path(gateway.directory(), "listings"),
                                             .random = system_random(),
                                             .clock = gateway.clock()}),
+      .counting = sample_counting(gateway),
       .store_at = store_at});
 }
 
@@ -33,8 +52,11 @@ void LoaderFrontEnd::add_routes(ControlRoutes&) {}
 
 Status LoaderFrontEnd::start(Gateway& gateway) {
   sources_ = loader_sources(gateway);
-  auto started = LoaderServer::start(*sources_, {.socket = loader_socket(gateway.settings().socket),
-                                                 .store = gateway.settings().store.to_string()});
+  auto started = LoaderServer::start({.sources = *sources_,
+                                      .failed = gateway.failed_samples(),
+                                      .metrics = gateway.metrics(),
+                                      .store = gateway.settings().store.to_string()},
+                                     {.socket = loader_socket(gateway.settings().socket)});
   if (!started && started.error().code() == StatusCode::kInvalidArgument) {
     // A control socket whose path leaves no room for another: all else is served.
     log_warn("loaders are not served", {{"error", started.error().message()}});

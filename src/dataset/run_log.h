@@ -18,8 +18,8 @@ struct RunRecording {
   std::uint64_t heartbeats = 0;
   // Whether there is a record of its start.
   bool recorded = false;
-  // What gateways saw it read: finish() records it.
-  std::vector<RunRead> observed = {};
+  // What gateways saw of it: finish() records it.
+  RunObservation observed = {};
   // What could not be recorded because the store refuses writes. The run itself goes on.
   Status warning = {};
 };

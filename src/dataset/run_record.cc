@@ -105,17 +105,27 @@ Result<RunDescription> read_run_payload(const LogRecord& record) {
 
 nlohmann::json run_end_payload(const RunEnd& end) {
   Json payload = {{"exit_code", end.exit_code}};
-  if (end.observed.empty()) return payload;
-  Json observed = Json::array();
-  for (const RunRead& read : end.observed) {
-    if (observed.size() == kRunReadsMax) break;
-    observed.push_back({{"version", read.version},
-                        {"read_bytes", read.read_bytes},
-                        {"reads", read.reads},
-                        {"fetched_bytes", read.fetched_bytes},
-                        {"handed_out_files", read.handed_out_files}});
+  Json reads = Json::array();
+  for (const RunRead& read : end.observed.reads) {
+    if (reads.size() == kRunReadsMax) break;
+    reads.push_back({{"version", read.version},
+                     {"read_bytes", read.read_bytes},
+                     {"reads", read.reads},
+                     {"fetched_bytes", read.fetched_bytes},
+                     {"handed_out_files", read.handed_out_files}});
   }
-  payload["observed"] = std::move(observed);
+  if (!reads.empty()) payload["observed"] = std::move(reads);
+  Json failures = Json::array();
+  for (const RunFailure& failed : end.observed.failures) {
+    if (failures.size() == kRunFailuresMax) break;
+    failures.push_back({{"dataset", failed.dataset},
+                        {"sample", failed.sample},
+                        {"key", failed.key},
+                        {"action", failed.action},
+                        {"error", failed.error},
+                        {"times", failed.times}});
+  }
+  if (!failures.empty()) payload["failures"] = std::move(failures);
   return payload;
 }
 
@@ -125,11 +135,21 @@ Result<RunEnd> read_run_end_payload(const LogRecord& record) {
   RunEnd end{.exit_code = fields.number("exit_code")};
   if (fields.has("observed")) {
     for (LogRecordFields& read : fields.object_list("observed")) {
-      end.observed.push_back({.version = read.text("version"),
-                              .read_bytes = read.number("read_bytes"),
-                              .reads = read.number("reads"),
-                              .fetched_bytes = read.number("fetched_bytes"),
-                              .handed_out_files = read.number("handed_out_files")});
+      end.observed.reads.push_back({.version = read.text("version"),
+                                    .read_bytes = read.number("read_bytes"),
+                                    .reads = read.number("reads"),
+                                    .fetched_bytes = read.number("fetched_bytes"),
+                                    .handed_out_files = read.number("handed_out_files")});
+    }
+  }
+  if (fields.has("failures")) {
+    for (LogRecordFields& failed : fields.object_list("failures")) {
+      end.observed.failures.push_back({.dataset = failed.text("dataset"),
+                                       .sample = failed.number("sample"),
+                                       .key = failed.text("key"),
+                                       .action = failed.text("action"),
+                                       .error = failed.text("error"),
+                                       .times = failed.number("times")});
     }
   }
   MR_RETURN_IF_ERROR(status);

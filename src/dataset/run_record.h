@@ -57,10 +57,31 @@ struct RunRead {
 };
 inline constexpr std::size_t kRunReadsMax = 1024;
 
+// A sample that loaders of a run could not have.
+struct RunFailure {
+  std::string dataset = {};  // A version, or where it lies; or "(other)" for what is not listed.
+  std::uint64_t sample = 0;
+  std::string key = {};
+  std::string action = {};  // What they did about it: "raise", "skip", "substitute".
+  std::string error = {};
+  std::uint64_t times = 0;
+
+  bool operator==(const RunFailure&) const = default;
+};
+inline constexpr std::size_t kRunFailuresMax = 129;
+
+// What gateways saw of a run. Empty when none was asked.
+struct RunObservation {
+  std::vector<RunRead> reads = {};
+  std::vector<RunFailure> failures = {};
+
+  bool operator==(const RunObservation&) const = default;
+};
+
 // How a run ended.
 struct RunEnd {
   std::uint64_t exit_code = 0;
-  std::vector<RunRead> observed = {};  // Empty when no gateway was asked.
+  RunObservation observed = {};
 };
 
 // A run as its three records tell it.
@@ -73,7 +94,7 @@ struct RunEntry {
   WallTime heartbeat{};
   std::optional<WallTime> ended = {};
   std::optional<std::uint64_t> exit_code = {};
-  std::vector<RunRead> observed = {};
+  RunObservation observed = {};
 
   // Has not ended, and was heard of lately.
   bool live(WallTime now) const;

@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "loader/batch_assembler.h"
 #include "loader/block_layout.h"
+#include "loader/sample_loss.h"
 #include "platform/digest.h"
 
 namespace millrace {
@@ -55,6 +56,9 @@ class BatchEngine {
                                    std::span<const PlacedSample> places) = 0;
   // For reads of this caller. Never null. The engine outlives it.
   virtual std::unique_ptr<BatchPlan> start_plan(std::shared_ptr<const Caller> caller) = 0;
+  // Passes on what became of the samples, where there is somebody who keeps it. Blocks
+  // for a moment at most.
+  virtual void report(const LoaderReport& /*report*/) {}
   // How often it had to be found again.
   virtual std::uint64_t reconnects() const { return 0; }
 };

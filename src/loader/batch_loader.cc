@@ -10,6 +10,8 @@ namespace {
 
 constexpr std::uint64_t kLossesLogged = 20;
 constexpr std::size_t kLossesKept = 64;
+// Times are told now and then, not with every batch.
+constexpr Duration kReportPeriod = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -33,8 +35,15 @@ Result<std::unique_ptr<BatchLoader>> BatchLoader::resume(std::shared_ptr<BatchEn
 
 BatchLoader::BatchLoader(std::shared_ptr<BatchEngine> engine, JobCursor cursor,
                          const LoaderOptions& options)
-    : engine_(std::move(engine)), options_(options), cursor_(std::move(cursor)) {
+    : engine_(std::move(engine)),
+      options_(options),
+      cursor_(std::move(cursor)),
+      reported_(system_clock().now()) {
   note_place();
+}
+
+BatchLoader::~BatchLoader() {
+  if (!unreported_.empty()) engine_->report(unreported_);
 }
 
 Prefetcher& BatchLoader::prefetcher() {
@@ -65,16 +74,12 @@ void BatchLoader::note_place() {
   stats_.steps = cursor_.steps();
 }
 
-Result<std::optional<Prefetcher::Taken>> BatchLoader::wait(Prefetcher& prefetcher,
-                                                           TimePoint deadline) {
+Result<Prefetcher::Next> BatchLoader::wait(Prefetcher& prefetcher, TimePoint deadline) {
   Clock& clock = system_clock();
   for (;;) {
     const TimePoint alarm = std::min(deadline, clock.now() + options_.watchdog);
-    auto taken = prefetcher.next(alarm);
-    if (taken || taken.error().code() != StatusCode::kDeadlineExceeded || alarm == deadline ||
-        clock.now() < alarm) {
-      return taken;
-    }
+    auto next = prefetcher.next(alarm);
+    if (!next || next->kind != NextKind::kNotYet || alarm == deadline) return next;
     const std::string where = prefetcher.where();
     log_warn("a loader waits long for a batch", {{"where", where}});
     MutexLock lock(mutex_);
@@ -82,7 +87,7 @@ Result<std::optional<Prefetcher::Taken>> BatchLoader::wait(Prefetcher& prefetche
   }
 }
 
-Result<std::optional<Batch>> BatchLoader::next(TimePoint deadline) {
+Result<BatchLoader::Next> BatchLoader::next(TimePoint deadline) {
   if (epoch_ended_) {
     MR_RETURN_IF_ERROR(cursor_.begin_next_epoch());
     epoch_ended_ = false;
@@ -90,23 +95,30 @@ Result<std::optional<Batch>> BatchLoader::next(TimePoint deadline) {
   }
   Clock& clock = system_clock();
   const TimePoint entered = clock.now();
-  auto taken = wait(prefetcher(), deadline);
-  const TimePoint now = clock.now();
+  auto next = wait(prefetcher(), deadline);
+  note_times(entered, clock.now());
+  if (!next) return failure(std::move(next).error());
+  if (next->kind == NextKind::kEndOfEpoch) epoch_ended_ = true;
+  if (next->kind != NextKind::kBatch) return Next{.kind = next->kind};
+  cursor_.take();
+  note(next->taken);
+  note_place();
+  return Next{.batch = std::move(next->taken.read.batch)};
+}
+
+void BatchLoader::note_times(TimePoint entered, TimePoint now) {
+  const LoaderReport times{.waiting = now - entered,
+                           .consumer = left_ ? entered - *left_ : Duration()};
+  left_ = now;
+  unreported_ += times;
   {
     MutexLock lock(mutex_);
-    stats_.waiting += now - entered;
-    if (left_) stats_.consumer += entered - *left_;
+    stats_.waiting += times.waiting;
+    stats_.consumer += times.consumer;
   }
-  left_ = now;
-  if (!taken) return failure(std::move(taken).error());
-  if (!*taken) {
-    epoch_ended_ = true;
-    return std::optional<Batch>();
-  }
-  cursor_.take();
-  note(**taken);
-  note_place();
-  return std::optional(std::move((*taken)->read.batch));
+  if (now - reported_ < kReportPeriod) return;
+  reported_ = now;
+  engine_->report(std::exchange(unreported_, {}));
 }
 
 void BatchLoader::note(const Prefetcher::Taken& taken) {

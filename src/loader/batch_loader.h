@@ -61,9 +61,16 @@ class BatchLoader {
                                                      std::shared_ptr<const LoaderJob> job,
                                                      const LoaderOptions& options,
                                                      const LoaderState& state);
+  ~BatchLoader();
+  BatchLoader(const BatchLoader&) = delete;
+  BatchLoader& operator=(const BatchLoader&) = delete;
 
-  // As Prefetcher::next(). Nothing at the end of an epoch; the call after that begins the next one.
-  Result<std::optional<Batch>> next(TimePoint deadline);
+  struct Next {
+    NextKind kind = NextKind::kBatch;
+    Batch batch = {};  // Of kBatch.
+  };
+  // As Prefetcher::next(). The call after the end of an epoch begins the next one.
+  Result<Next> next(TimePoint deadline);
   void cancel();
 
   std::uint64_t epoch() const { return cursor_.epoch(); }
@@ -85,15 +92,19 @@ class BatchLoader {
   void restart(JobCursor cursor) MR_EXCLUDES(mutex_);
   Prefetcher& prefetcher() MR_EXCLUDES(mutex_);
   void note(const Prefetcher::Taken& taken) MR_EXCLUDES(mutex_);
+  // What the time from `entered` to `now` was for.
+  void note_times(TimePoint entered, TimePoint now) MR_EXCLUDES(mutex_);
   void note_losses(const std::vector<SampleLoss>& losses) MR_REQUIRES(mutex_);
   void note_place() MR_EXCLUDES(mutex_);
-  Result<std::optional<Prefetcher::Taken>> wait(Prefetcher& prefetcher, TimePoint deadline);
+  Result<Prefetcher::Next> wait(Prefetcher& prefetcher, TimePoint deadline);
 
   const std::shared_ptr<BatchEngine> engine_;
   const LoaderOptions options_;
   JobCursor cursor_;  // Behind what was handed out.
   bool epoch_ended_ = false;
   std::optional<TimePoint> left_;  // When next() last returned.
+  LoaderReport unreported_;        // Times since the last report.
+  TimePoint reported_;
 
   mutable Mutex mutex_;
   std::shared_ptr<Prefetcher> prefetcher_ MR_GUARDED_BY(mutex_);

@@ -1,7 +1,6 @@
 #include "loader/batch_reader.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <utility>
 
@@ -9,12 +8,6 @@
 
 namespace millrace {
 namespace {
-
-constexpr std::array<std::pair<FaultAction, std::string_view>, 3> kFaultActions = {{
-    {FaultAction::kRaise, "raise"},
-    {FaultAction::kSkip, "skip"},
-    {FaultAction::kSubstitute, "substitute"},
-}};
 
 Status describe_failure(const SampleFailure& failed) {
   return failed.why.with_context(
@@ -33,23 +26,6 @@ PlacedSample next_place(const JobEpoch& order, const PlacedSample& wanted, std::
 
 }  // namespace
 
-std::string_view fault_action_name(FaultAction action) {
-  for (const auto& [known, name] : kFaultActions) {
-    if (known == action) return name;
-  }
-  return "raise";
-}
-
-Result<FaultAction> parse_fault_action(std::string_view text) {
-  for (const auto& [action, name] : kFaultActions) {
-    if (name == text) return action;
-  }
-  return failure(StatusCode::kInvalidArgument,
-                 fmt::format("'{}' is not what can be done about a sample that cannot be had: "
-                             "raise, skip or substitute",
-                             text));
-}
-
 Result<ReadBatch> read_batch(const RequestContext& context, BatchEngine& engine,
                              const JobEpoch& order, std::vector<PlacedSample> places,
                              const FaultPolicy& policy, FailureRow& row) {
@@ -63,11 +39,14 @@ Result<ReadBatch> read_batch(const RequestContext& context, BatchEngine& engine,
       read.batch = std::move(answer.batch);
       return read;
     }
+    LoaderReport report;
+    for (const SampleFailure& failed : answer.failed) {
+      report.losses.push_back({.epoch = order.epoch(), .failure = failed, .action = policy.action});
+    }
+    engine.report(report);
     if (policy.action == FaultAction::kRaise) return failure(describe_failure(answer.failed[0]));
     if (answer.failed.size() < places.size()) row.end();
-    for (const SampleFailure& failed : answer.failed) {
-      read.losses.push_back({.epoch = order.epoch(), .failure = failed, .action = policy.action});
-    }
+    read.losses.insert(read.losses.end(), report.losses.begin(), report.losses.end());
     const std::uint64_t failures = row.add(answer.failed.size());
     if (failures >= policy.failures_max) {
       return failure(describe_failure(answer.failed.back())

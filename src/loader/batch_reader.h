@@ -2,38 +2,20 @@
 
 #include <atomic>
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
 #include "base/request_context.h"
 #include "base/status.h"
 #include "loader/batch_engine.h"
 #include "loader/job_order.h"
+#include "loader/sample_loss.h"
 
 namespace millrace {
-
-// What becomes of a batch with samples that cannot be had.
-enum class FaultAction : std::uint8_t {
-  kRaise,       // The batch fails.
-  kSkip,        // It has fewer samples.
-  kSubstitute,  // The next position of the epoch whose sample can be had stands in.
-};
-
-// "raise", "skip", "substitute"; and back: kInvalidArgument says what there is.
-std::string_view fault_action_name(FaultAction action);
-Result<FaultAction> parse_fault_action(std::string_view text);
 
 struct FaultPolicy {
   FaultAction action = FaultAction::kRaise;
   // So many in a row are a failure after all: then it is not the samples.
   std::uint64_t failures_max = 100;
-};
-
-// A sample that could not be had.
-struct SampleLoss {
-  std::uint64_t epoch = 0;
-  SampleFailure failure = {};
-  FaultAction action = FaultAction::kRaise;
 };
 
 // Failures in a row, over all readers of a job. Safe from any thread.

@@ -50,14 +50,18 @@ AcceleratorRun run_accelerator(const RequestContext& context, BatchLoader& loade
       run.status = batch.error();
       return run;
     }
-    if (!*batch) continue;  // The next epoch.
+    if (batch->kind == NextKind::kNotYet) {
+      run.status = {StatusCode::kDeadlineExceeded, "no batch came in time"};
+      return run;
+    }
+    if (batch->kind == NextKind::kEndOfEpoch) continue;
     if (step == 0) {
       run.report.first_batch = clock.now() - begun;
     } else {
       ++run.report.steps;
       run.computing += training.step;
-      run.report.samples += (*batch)->view->samples();
-      run.report.bytes += (*batch)->view->bytes().size();
+      run.report.samples += batch->batch.view->samples();
+      run.report.bytes += batch->batch.view->bytes().size();
     }
     if (!clock.sleep_until(clock.now() + training.step, &context.cancellation())) {
       run.status = context.check(clock);

@@ -11,8 +11,8 @@
 namespace millrace {
 
 // Compares bytes with digests, given as (algorithm, hexadecimal digits), where algorithms have the
-// names of Python's hashlib. kCorruption names `what` and the algorithm when one differs.
-// Algorithms that are not known here, as the xxhash family, are passed over.
+// names of Python's hashlib and xxhash, which are all that writers of MDS take. kCorruption names
+// `what` and the algorithm when one differs; kUnsupported an algorithm that is not known here.
 Status check_hashes(ByteView bytes, std::span<const std::pair<std::string, std::string>> hashes,
                     std::string_view what);
 

@@ -10,6 +10,7 @@
 #include "loader/batch_engine.h"
 #include "loader/job_order.h"
 #include "loader/loader_state.h"
+#include "loader/sample_readers.h"
 
 namespace millrace {
 
@@ -18,6 +19,7 @@ struct SourceChoice {
   std::string name = {};  // A version, a directory or a URL.
   std::string reader = "auto";
   std::string directory = {};
+  ReaderOptions options = {};
   // What it held when it was opened before, for who opens it again. Nothing: as it is now.
   std::optional<Sha256Digest> content = {};
   std::optional<SplitRule> split = {};

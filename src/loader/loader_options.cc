@@ -43,6 +43,8 @@ Result<SourceChoice> parse_source(const OptionFields::Document& json, std::size_
   SourceChoice choice{.name = fields.text("name"),
                       .reader = fields.text("reader", "auto"),
                       .directory = fields.text("directory"),
+                      .options = {.allow_pickle = fields.truth("allow_pickle", false),
+                                  .verify_hashes = fields.truth("verify_hashes", false)},
                       .split_seed = fields.number("split_seed", 0),
                       .share = take_share(fields)};
   if (choice.name.empty()) fields.complain("name", "is needed");

@@ -80,7 +80,7 @@ Result<MdsFile> parse_mds_file(const MdsObject& object) {
   return file;
 }
 
-Result<std::vector<MdsColumn>> parse_columns(const MdsObject& shard) {
+Result<std::vector<MdsColumn>> parse_columns(const MdsObject& shard, bool allow_pickle) {
   MR_ASSIGN_OR_RETURN(const MdsJson* names, shard.list("column_names", kMdsColumnsMax));
   MR_ASSIGN_OR_RETURN(const MdsJson* encodings, shard.list("column_encodings", kMdsColumnsMax));
   MR_ASSIGN_OR_RETURN(const MdsJson* sizes, shard.list("column_sizes", kMdsColumnsMax));
@@ -94,10 +94,10 @@ Result<std::vector<MdsColumn>> parse_columns(const MdsObject& shard) {
     if (!(*encodings)[n].is_string()) return shard.wrong("column_encodings", "made of texts");
     MdsColumn column{.name = (*names)[n].get<std::string>(),
                      .encoding = (*encodings)[n].get<std::string>()};
-    if (column.encoding == "pkl") {
+    if (column.encoding == "pkl" && !allow_pickle) {
       return failure(StatusCode::kUnsupported,
                      fmt::format("index.json: {}column '{}' is pickled: reading it would run code "
-                                 "that the file holds",
+                                 "that the file holds; say allow_pickle if you trust it",
                                  shard.place, column.name));
     }
     if (size.is_number_unsigned() && size.get<std::uint64_t>() <= kMdsShardBytesMax) {
@@ -118,7 +118,7 @@ Result<std::string> parse_compression(const MdsObject& shard) {
   return text.substr(0, text.find(':'));  // "zstd:7" has a level.
 }
 
-Result<MdsShard> parse_mds_shard(const MdsObject& object, MdsIndex& index) {
+Result<MdsShard> parse_mds_shard(const MdsObject& object, bool allow_pickle, MdsIndex& index) {
   MR_ASSIGN_OR_RETURN(const std::uint64_t version, object.number("version", UINT32_MAX));
   MR_ASSIGN_OR_RETURN(const std::string format, object.text("format"));
   if (version != kMdsVersion || format != "mds") {
@@ -129,7 +129,7 @@ Result<MdsShard> parse_mds_shard(const MdsObject& object, MdsIndex& index) {
   }
   MdsShard shard;
   MR_ASSIGN_OR_RETURN(shard.samples, object.number("samples", kMdsShardBytesMax / 4));
-  MR_ASSIGN_OR_RETURN(std::vector<MdsColumn> columns, parse_columns(object));
+  MR_ASSIGN_OR_RETURN(std::vector<MdsColumn> columns, parse_columns(object, allow_pickle));
   if (index.columns.empty() || index.columns.back() != columns) {
     index.columns.push_back(std::move(columns));
   }
@@ -152,7 +152,7 @@ Result<MdsShard> parse_mds_shard(const MdsObject& object, MdsIndex& index) {
 
 }  // namespace
 
-Result<MdsIndex> parse_mds_index(std::string_view text) {
+Result<MdsIndex> parse_mds_index(std::string_view text, bool allow_pickle) {
   const MdsJson json = MdsJson::parse(text, nullptr, false);
   const MdsObject object{.json = json, .place = ""};
   if (!json.is_object()) {
@@ -167,7 +167,7 @@ Result<MdsIndex> parse_mds_index(std::string_view text) {
   MdsIndex index;
   for (const MdsJson& shard : *shards) {
     const MdsObject at{.json = shard, .place = fmt::format("shards[{}].", index.shards.size())};
-    MR_ASSIGN_OR_RETURN(MdsShard parsed, parse_mds_shard(at, index));
+    MR_ASSIGN_OR_RETURN(MdsShard parsed, parse_mds_shard(at, allow_pickle, index));
     index.shards.push_back(std::move(parsed));
   }
   return index;

@@ -46,8 +46,8 @@ struct MdsIndex {
 };
 
 // Takes any bytes. kCorruption for what is no such index, kUnsupported for another version, for
-// shards of another format ("json", "csv"), and for columns that are pickled, which would run
-// whatever code the file holds. All name shard and field.
-Result<MdsIndex> parse_mds_index(std::string_view text);
+// shards of another format ("json", "csv"), and, unless they are allowed, for columns that are
+// pickled: unpickling runs whatever code the file holds. All name shard and field.
+Result<MdsIndex> parse_mds_index(std::string_view text, bool allow_pickle = false);
 
 }  // namespace millrace

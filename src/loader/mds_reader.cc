@@ -32,7 +32,7 @@ const SampleReader kMdsReader = {
     .recognises = looks_like_mds,
     .open = [](const RequestContext& context, const SampleEnvironment& environment,
                const std::string& directory) -> Result<std::unique_ptr<SampleSource>> {
-      return MdsSource::open(context, environment.files, directory);
+      return MdsSource::open(context, environment.files, directory, environment.options);
     },
 };
 

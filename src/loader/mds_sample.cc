@@ -225,6 +225,11 @@ Complaint decode_value(std::string_view encoding, const Slice& bytes, SampleValu
     value.bytes = bytes;
     return {};
   }
+  if (encoding == "pkl") {
+    value.type = "pickle";
+    value.bytes = bytes;
+    return {};
+  }
   value.type = encoding;
   if (encoding == "str" || encoding == "json") return decode_text(bytes, value);
   if (encoding == "str_int" || encoding == "str_float" || encoding == "str_decimal") {

@@ -57,12 +57,12 @@ Result<std::vector<std::uint32_t>> parse_offsets(ByteView bytes, const MdsShard&
 
 }  // namespace
 
-MdsSource::MdsSource(SampleFiles& files, MdsIndex index)
-    : files_(files), index_(std::move(index)), tables_(tables_kept(index_)) {}
+MdsSource::MdsSource(SampleFiles& files, MdsIndex index, const ReaderOptions& options)
+    : files_(files), options_(options), index_(std::move(index)), tables_(tables_kept(index_)) {}
 
 Result<std::unique_ptr<MdsSource>> MdsSource::open(const RequestContext& context,
-                                                   SampleFiles& files,
-                                                   const std::string& directory) {
+                                                   SampleFiles& files, const std::string& directory,
+                                                   const ReaderOptions& options) {
   const Manifest& manifest = files.manifest();
   const std::string path = path_in(directory, kIndexName);
   MR_ASSIGN_OR_RETURN(const std::optional<EntryIndex> found, manifest.resolve(path));
@@ -75,8 +75,8 @@ Result<std::unique_ptr<MdsSource>> MdsSource::open(const RequestContext& context
   }
   MR_ASSIGN_OR_RETURN(const Slice text,
                       files.read(context, *found, {.offset = 0, .length = entry.size()}));
-  MR_ASSIGN_OR_RETURN(MdsIndex index, parse_mds_index(text.text()));
-  std::unique_ptr<MdsSource> source(new MdsSource(files, std::move(index)));
+  MR_ASSIGN_OR_RETURN(MdsIndex index, parse_mds_index(text.text(), options.allow_pickle));
+  std::unique_ptr<MdsSource> source(new MdsSource(files, std::move(index), options));
   MR_RETURN_IF_ERROR(source->find_files(directory));
   if (source->samples() > 0) return source;
   return failure(StatusCode::kInvalidArgument, fmt::format("{}: it has no samples", path));
@@ -126,6 +126,7 @@ ByteRange MdsSource::table_range(std::size_t number) const {
 }
 
 void MdsSource::look_up(const RequestContext& context, std::span<const std::uint64_t> samples) {
+  if (options_.verify_hashes) return;  // Nothing is taken from a shard before it was checked.
   std::vector<std::size_t> missing;
   for (const std::uint64_t sample : samples)
     missing.push_back(shard_of(sample));
@@ -159,6 +160,7 @@ Result<MdsSource::OpenShard> MdsSource::load_shard(const RequestContext& context
                         parse_offsets(opened.raw.bytes().first(table_range(number).length), shard));
     return opened;
   }
+  if (options_.verify_hashes) MR_RETURN_IF_ERROR(verify_shard(context, number));
   MR_ASSIGN_OR_RETURN(const Slice head,
                       files_.read(context, entries_[number], table_range(number)));
   MR_ASSIGN_OR_RETURN(opened.offsets, parse_offsets(head.bytes(), shard));
@@ -175,6 +177,18 @@ Result<Slice> MdsSource::load_compressed(const RequestContext& context, std::siz
   if (!raw) return failure(raw.error().with_context(file.name));
   MR_RETURN_IF_ERROR(check_hashes(raw->bytes(), shard.raw.hashes, file.name));
   return raw;
+}
+
+Status MdsSource::verify_shard(const RequestContext& context, std::size_t shard) {
+  {
+    MutexLock lock(mutex_);
+    verified_.resize(shards());
+    if (verified_[shard]) return {};
+  }
+  MR_RETURN_IF_ERROR(check_shard(context, shard));
+  MutexLock lock(mutex_);
+  verified_[shard] = true;
+  return {};
 }
 
 Status MdsSource::check_shard(const RequestContext& context, std::size_t shard) {

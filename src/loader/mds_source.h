@@ -6,9 +6,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "dataset/manifest.h"
 #include "loader/last_used.h"
 #include "loader/mds_index.h"
+#include "loader/sample_readers.h"
 #include "loader/sample_source.h"
 
 namespace millrace {
@@ -18,9 +20,9 @@ namespace millrace {
 //
 // Of a shard that is not compressed, the table of offsets and the wanted samples are read. One that
 // is compressed is read whole, held against its hashes, and kept decompressed while it is among the
-// last kShardsKept that were used. Tables are small, and up to kTableBytesKept of them are kept.
-// Those hashes that cover a shard as a whole are checked for uncompressed ones by check_shard()
-// alone, since samples are read one by one.
+// last kShardsKept that were used. Tables are small, and up to kTableBytesKept of them are kept. A
+// shard that is not compressed is held against its hashes only where the user asks for that, before
+// its first sample: then it has to be read whole, too.
 class MdsSource final : public SampleSource {
  public:
   static constexpr std::string_view kReader = "mds";
@@ -32,7 +34,8 @@ class MdsSource final : public SampleSource {
   // that it names is not there or has another size; else as parse_mds_index() and `files`, which
   // outlives the source.
   static Result<std::unique_ptr<MdsSource>> open(const RequestContext& context, SampleFiles& files,
-                                                 const std::string& directory);
+                                                 const std::string& directory,
+                                                 const ReaderOptions& options = {});
 
   std::string_view reader() const override { return kReader; }
   std::uint64_t samples() const override { return first_samples_.back(); }
@@ -55,7 +58,7 @@ class MdsSource final : public SampleSource {
   };
   using ShardPtr = std::shared_ptr<const OpenShard>;
 
-  MdsSource(SampleFiles& files, MdsIndex index);
+  MdsSource(SampleFiles& files, MdsIndex index, const ReaderOptions& options);
   Status find_files(const std::string& directory);
   Result<ShardPtr> open_shard(const RequestContext& context, std::size_t number);
   // The head of a shard that is not compressed, which has its table.
@@ -65,7 +68,11 @@ class MdsSource final : public SampleSource {
   Result<Slice> load_compressed(const RequestContext& context, std::size_t number);
   std::size_t shard_of(std::uint64_t sample) const;
 
+  // check_shard(), once.
+  Status verify_shard(const RequestContext& context, std::size_t shard) MR_EXCLUDES(mutex_);
+
   SampleFiles& files_;
+  const ReaderOptions options_;
   const MdsIndex index_;
   std::vector<EntryIndex> entries_;  // Of each shard's file.
   std::vector<bool> compressed_;     // Whether that is the compressed one.
@@ -73,6 +80,8 @@ class MdsSource final : public SampleSource {
   std::vector<SampleStretch> stretches_;
   LastUsed<OpenShard> shards_{kShardsKept};
   LastUsed<OpenShard> tables_;
+  Mutex mutex_;
+  std::vector<bool> verified_ MR_GUARDED_BY(mutex_);
 };
 
 }  // namespace millrace

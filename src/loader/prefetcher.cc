@@ -136,7 +136,7 @@ void Prefetcher::note_progress() {
   read_samples_ = samples;
 }
 
-Result<std::optional<Prefetcher::Taken>> Prefetcher::next(TimePoint deadline) {
+Result<Prefetcher::Next> Prefetcher::next(TimePoint deadline) {
   MutexLock lock(mutex_);
   add_slots();
   for (;;) {
@@ -146,7 +146,7 @@ Result<std::optional<Prefetcher::Taken>> Prefetcher::next(TimePoint deadline) {
     Slot& slot = slots_.front();
     if (slot.state == SlotState::kEndOfEpoch) {
       slots_.pop_front();
-      return std::optional<Taken>();
+      return Next{.kind = NextKind::kEndOfEpoch};
     }
     if (slot.state == SlotState::kFailed) {
       Status why = std::exchange(slot.failure, {});
@@ -160,16 +160,16 @@ Result<std::optional<Prefetcher::Taken>> Prefetcher::next(TimePoint deadline) {
     }
     if (slot.state == SlotState::kReady) break;
     if (!changed_.wait_until(mutex_, deadline) && clock_.now() >= deadline) {
-      return failure(StatusCode::kDeadlineExceeded, "no batch is ready yet");
+      return Next{.kind = NextKind::kNotYet};
     }
   }
-  Taken taken{.step = slots_.front().step, .read = std::move(slots_.front().read)};
+  Next next{.taken = {.step = slots_.front().step, .read = std::move(slots_.front().read)}};
   slots_.pop_front();
   --batches_in_slots_;
-  taken_samples_ += taken.step.share.count;
+  taken_samples_ += next.taken.step.share.count;
   note_progress();
   changed_.notify_all();
-  return std::optional(std::move(taken));
+  return next;
 }
 
 void Prefetcher::cancel() {

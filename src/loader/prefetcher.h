@@ -27,6 +27,13 @@ struct PrefetchOptions {
   std::uint64_t planned_bytes = kGiB;
 };
 
+// What a wait for the next batch ends with.
+enum class NextKind : std::uint8_t {
+  kBatch,
+  kEndOfEpoch,  // Told once.
+  kNotYet,      // The time is over. Nothing is lost: the next wait is for the same batch.
+};
+
 // Batches of one rank, read ahead in order by threads of its own, over the ends of epochs. What
 // will be read later is announced to the engine.
 //
@@ -43,6 +50,10 @@ class Prefetcher {
     CursorStep step = {};
     ReadBatch read = {};
   };
+  struct Next {
+    NextKind kind = NextKind::kBatch;
+    Taken taken = {};  // Of kBatch.
+  };
 
   // The engine outlives it.
   Prefetcher(BatchEngine& engine, JobCursor from, const PrefetchOptions& options,
@@ -51,10 +62,9 @@ class Prefetcher {
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
 
-  // The next batch; nothing at the end of an epoch, once. kDeadlineExceeded by `deadline`, and
-  // kCancelled by cancel(), lose nothing. Other failures are the batch's, which is tried again
-  // then.
-  Result<std::optional<Taken>> next(TimePoint deadline);
+  // Waits until `deadline` at most. kCancelled by cancel() loses nothing. Other failures are the
+  // batch's, which is tried again then.
+  Result<Next> next(TimePoint deadline);
   // Ends a next() that waits, or the next one that would.
   void cancel();
 

@@ -24,26 +24,33 @@ constexpr Duration kPlanTimeout = std::chrono::minutes(1);
 class ProcessEngine::CachePlan final : public BatchPlan {
  public:
   CachePlan(const ProcessEngine& engine, std::shared_ptr<const Caller> caller)
-      : engine_(engine),
-        caller_(std::move(caller)),
-        // A plan has one account: that of the first dataset pays for all.
-        account_(engine.sources_.front().files->account(*caller_)) {}
+      : engine_(engine), caller_(std::move(caller)) {
+    for (const OpenSource& source : engine.sources_)
+      accounts_.push_back(source.files->account(*caller_));
+  }
   ~CachePlan() override {
     if (plan_) engine_.plans_->withdraw(*plan_);
   }
 
   void extend(std::span<const PlacedSample> places) override {
     if (engine_.plans_ == nullptr) return;
-    const RequestContext context = this->context();
+    std::vector<RequestContext> contexts;
+    for (const auto& account : accounts_)
+      contexts.push_back(context(account));
     std::vector<PlannedRead> reads;
     std::vector<std::uint64_t> ends;
-    engine_.assembler_.look_up(context, places);
+    engine_.assembler_.look_up(context(nullptr), places);
     for (const PlacedSample& place : places) {
-      (void)engine_.assembler_.plan(context, place, reads);
+      if (place.source < accounts_.size()) {
+        const std::size_t first = reads.size();
+        (void)engine_.assembler_.plan(contexts[place.source], place, reads);
+        for (std::size_t n = first; n < reads.size(); ++n)
+          reads[n].account = accounts_[place.source];
+      }
       ends.push_back(reads_ + reads.size());
     }
     // Where there is no room for a plan the job reads like one without.
-    const bool planned = append(context, reads).ok();
+    const bool planned = append(contexts.front(), reads).ok();
     if (planned) reads_ += reads.size();
     for (const std::uint64_t end : ends)
       reads_before_.push_back(planned ? end : reads_);
@@ -59,9 +66,9 @@ class ProcessEngine::CachePlan final : public BatchPlan {
   }
 
  private:
-  RequestContext context() const {
+  RequestContext context(const std::shared_ptr<FetchAccount>& account) const {
     const RequestContext plain(system_clock().now() + kPlanTimeout, caller_);
-    return account_ == nullptr ? plain : plain.with_account(account_);
+    return account == nullptr ? plain : plain.with_account(account);
   }
   Status append(const RequestContext& context, const std::vector<PlannedRead>& reads) {
     if (plan_) return engine_.plans_->extend(context, *plan_, reads);
@@ -71,7 +78,7 @@ class ProcessEngine::CachePlan final : public BatchPlan {
 
   const ProcessEngine& engine_;
   const std::shared_ptr<const Caller> caller_;
-  const std::shared_ptr<FetchAccount> account_;
+  std::vector<std::shared_ptr<FetchAccount>> accounts_;  // Of each dataset.
   std::optional<PlanId> plan_;
   std::uint64_t reads_ = 0;                 // In the plan.
   std::uint64_t done_ = 0;                  // Samples.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -7,15 +8,32 @@
 
 #include "base/request_context.h"
 #include "base/status.h"
+#include "dataset/sample_index.h"
 #include "loader/sample_source.h"
 #include "objectstore/object_store.h"
 
 namespace millrace {
 
-// What a reader works with. Both outlive the sources that are opened.
+// What the user asks of a reader.
+struct ReaderOptions {
+  // Whether fields that are Python's pickles may be handed out. Whoever unpickles them runs what
+  // code they hold.
+  bool allow_pickle = false;
+  // Whether files that have hashes of their own are read whole and compared, before the first
+  // sample of them is.
+  bool verify_hashes = false;
+  bool operator==(const ReaderOptions&) const = default;
+};
+
+// What a reader works with. Files and store outlive the sources that are opened.
 struct SampleEnvironment {
   SampleFiles& files;
   ObjectStore& store;  // That of the registry, which has the sample indexes.
+  ReaderOptions options = {};
+  // Finds the samples in the tar files of `files`, where there is no index of them. Null: who made
+  // the version has to.
+  std::function<Result<std::unique_ptr<SampleIndex>>(const RequestContext& context)> count_samples =
+      {};
 };
 
 // A format of samples. Adding one is a file of its own and a row in the table of sample_readers.cc.

@@ -65,6 +65,7 @@ struct SampleLocation {
 //
 //   "bytes"                        as they are: a file, a JPEG, a field of no known type
 //   "str", "json", "str_int", ...  text
+//   "pickle"                       what Python's pickle made of an object
 //   "int64", "float32", ...        numbers, little-endian; `shape` is empty for a single one
 //   "pil:RGB"                      pixels of that mode; `shape` is height and width
 //   "list"                         `items`, each of them bytes

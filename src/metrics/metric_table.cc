@@ -28,6 +28,11 @@ constexpr std::array<std::string_view, 12> kFuseOperations = {
     "statfs", "opendir", "readdir",  "xattr", "forget", "other",
 };
 
+// In the order of LoaderMetricAction and LoaderMetricStage.
+constexpr std::array<std::string_view, 3> kLoaderActions = {"raise", "skip", "substitute"};
+constexpr std::array<std::string_view, 4> kLoaderStages = {"store", "decode", "waiting",
+                                                           "consumer"};
+
 // From number 3 on, as the RFCs have them.
 constexpr std::uint32_t kNfsOperationFirstNumber = 3;
 constexpr std::array<std::string_view, 74> kNfsOperationNames = {
@@ -262,6 +267,30 @@ std::vector<MetricSpec> nfs_metrics() {
   };
 }
 
+std::vector<MetricSpec> loader_metrics() {
+  using enum MetricType;
+  using enum MetricUnit;
+  static const std::array<MetricLabel, 1> by_action = {{{"action", kLoaderActions}}};
+  static const std::array<MetricLabel, 1> by_stage = {{{"stage", kLoaderStages}}};
+  return {
+      row(MetricId::kLoaderConnections, "millrace_loader_connections", kGauge, kCount,
+          "Connections of loaders: one for each read that is under way or rests, and one for the "
+          "plan."),
+      row(MetricId::kLoaderBatches, "millrace_loader_batches_total", kCounter, kCount,
+          "Batches that were given to loaders."),
+      row(MetricId::kLoaderSamples, "millrace_loader_samples_total", kCounter, kCount,
+          "Samples in these batches."),
+      row(MetricId::kLoaderBytes, "millrace_loader_bytes_total", kCounter, kBytes,
+          "Bytes of these batches, as they are laid out."),
+      row(MetricId::kLoaderFailedSamples, "millrace_loader_failed_samples_total", kCounter, kCount,
+          "Samples that could not be had, by what the loader did about it.", by_action),
+      row(MetricId::kLoaderTime, "millrace_loader_stage_seconds_total", kCounter, kSeconds,
+          "Where time goes: store and decode of the threads that read, waiting of the training for "
+          "batches, consumer of the training between them.",
+          by_stage),
+  };
+}
+
 }  // namespace
 
 std::size_t nfs_operation_index(std::uint32_t number) {
@@ -283,6 +312,7 @@ std::span<const MetricSpec> metric_table() {
     std::ranges::copy(cache_metrics(), std::back_inserter(rows));
     std::ranges::copy(fuse_metrics(), std::back_inserter(rows));
     std::ranges::copy(nfs_metrics(), std::back_inserter(rows));
+    std::ranges::copy(loader_metrics(), std::back_inserter(rows));
     return rows;
   }();
   return table;

@@ -9,6 +9,7 @@
 namespace millrace {
 
 enum class MetricType : std::uint8_t { kCounter, kGauge, kHistogram };
+// A counter of kSeconds is given microseconds.
 enum class MetricUnit : std::uint8_t { kCount, kBytes, kSeconds };
 
 // Every metric of Millrace. A new one is a line here and a row in metric_table.cc; docs/metrics.md
@@ -50,6 +51,12 @@ enum class MetricId : std::uint8_t {
   kNfsConnectionsEnded,
   kNfsClients,
   kNfsReplyBytes,
+  kLoaderConnections,
+  kLoaderBatches,
+  kLoaderSamples,
+  kLoaderBytes,
+  kLoaderFailedSamples,
+  kLoaderTime,
 };
 
 // What the kernel asks of a mount, as the requests are counted.
@@ -80,6 +87,10 @@ enum class NfsMetricEnd : std::uint8_t {
 
 // Of the label `operation` of kNfsOperations; numbers that are no operation's share the last index.
 std::size_t nfs_operation_index(std::uint32_t number);
+
+// What becomes of a sample that cannot be had, and where the time of loaders goes.
+enum class LoaderMetricAction : std::uint8_t { kRaise, kSkip, kSubstitute };
+enum class LoaderMetricStage : std::uint8_t { kStore, kDecode, kWaiting, kConsumer };
 
 // A label and all the values that it can take. Values are fixed, so the number of series is too: no
 // key, user or host name can ever become a label.

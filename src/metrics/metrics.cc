@@ -59,6 +59,12 @@ void render_histogram(const MetricSpec& spec, std::size_t index, const Histogram
   fmt::format_to(std::back_inserter(out), "{}_count{} {}\n", spec.name, labels, total);
 }
 
+std::string counter_text(const MetricSpec& spec, std::uint64_t value) {
+  if (spec.unit != MetricUnit::kSeconds) return fmt::format("{}", value);
+  constexpr std::uint64_t kMicroseconds = 1'000'000;
+  return fmt::format("{}.{:06}", value / kMicroseconds, value % kMicroseconds);
+}
+
 }  // namespace
 
 Histogram::Histogram(std::span<const double> bounds)
@@ -132,7 +138,7 @@ std::string Metrics::render_prometheus() const {
       const std::uint64_t value = family.counters[i].value();
       if (value == 0 && !keep_zero) continue;
       fmt::format_to(std::back_inserter(series), "{}{} {}\n", spec.name, label_text(spec, i),
-                     value);
+                     counter_text(spec, value));
     }
     for (std::size_t i = 0; i < family.gauges.size(); ++i) {
       fmt::format_to(std::back_inserter(series), "{}{} {}\n", spec.name, label_text(spec, i),

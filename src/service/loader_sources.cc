@@ -13,9 +13,10 @@ namespace millrace {
 namespace {
 
 // What is shared: the same samples of the same bytes.
-std::string key_of(std::string_view name, std::string_view reader, std::string_view directory,
+std::string key_of(const SourceChoice& choice, std::string_view name, std::string_view reader,
                    const Sha256Digest& content) {
-  return fmt::format("{}\n{}\n{}\n{}", name, reader, directory, to_hex(content));
+  return fmt::format("{}\n{}\n{}\n{}\n{}{}", name, reader, choice.directory, to_hex(content),
+                     choice.options.allow_pickle, choice.options.verify_hashes);
 }
 
 }  // namespace
@@ -30,9 +31,18 @@ Result<OpenSource> LoaderSources::open_tree(const RequestContext& context,
                                             const std::shared_ptr<VersionTree>& tree) const {
   OpenSource opened;
   opened.files = std::make_shared<VersionSampleFiles>(tree);
+  SampleEnvironment environment{
+      .files = *opened.files, .store = parts_.store, .options = choice.options};
+  // Only of what is registered may others want the index.
+  const SampleCounting::Place place{.name = choice.name,
+                                    .shared = names_a_place(choice.name) ? nullptr : &parts_.store};
+  if (parts_.counting != nullptr) {
+    environment.count_samples = [&](const RequestContext& asked) {
+      return parts_.counting->open(asked, opened.files, place);
+    };
+  }
   MR_ASSIGN_OR_RETURN(std::unique_ptr<SampleSource> source,
-                      open_samples(context, {.files = *opened.files, .store = parts_.store},
-                                   choice.reader, choice.directory));
+                      open_samples(context, environment, choice.reader, choice.directory));
   opened.source = std::move(source);
   SourceFacts& facts = opened.facts;
   facts.content_digest = opened.files->manifest().content_digest();
@@ -55,7 +65,7 @@ Result<OpenSource> LoaderSources::open_one(const RequestContext& context,
   if (!is_place && choice.content) {
     // Who knows the content has it open already, by its version's own name: the registry need not
     // be asked again for each rank, worker and connection of a job.
-    auto shared = find(key_of(choice.name, choice.reader, choice.directory, *choice.content));
+    auto shared = find(key_of(choice, choice.name, choice.reader, *choice.content));
     if (shared) return *std::move(shared);
   }
   if (!is_place) {
@@ -65,7 +75,7 @@ Result<OpenSource> LoaderSources::open_one(const RequestContext& context,
   }
   // What may change under its name is shared only with who knows what it was.
   const auto key = [&](std::string_view reader, const Sha256Digest& content) {
-    return key_of(is_place ? choice.name : version, reader, choice.directory, content);
+    return key_of(choice, is_place ? choice.name : version, reader, content);
   };
   const std::optional<Sha256Digest> known =
       is_place ? choice.content : tree->objects()->manifest().content_digest();

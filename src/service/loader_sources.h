@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "loader/loader_job.h"
 #include "loader/process_engine.h"
+#include "service/sample_counting.h"
 #include "service/unregistered_versions.h"
 #include "vfs/datasets_tree.h"
 
@@ -28,6 +29,8 @@ class LoaderSources {
     ObjectStore& store;  // Of the registry.
     BlockCache& cache;
     UnregisteredVersions unregistered;
+    // For tar files without an index; null: they are refused.
+    std::shared_ptr<SampleCounting> counting;
     // The store at a URL or path that the user named.
     std::function<Result<std::shared_ptr<ObjectStore>>(const std::string& url)> store_at;
   };

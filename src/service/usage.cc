@@ -76,19 +76,21 @@ class Usage::Account final : public ReadAccount {
 Result<std::unique_ptr<Usage>> Usage::open(Parts parts, UsageOptions options) {
   std::unique_ptr<Usage> usage(new Usage(std::move(parts), options));
   MR_RETURN_IF_ERROR(usage->load());
-  usage->schedule_save();
+  usage->saves_.start();
   return usage;
 }
 
+Usage::Usage(Parts parts, UsageOptions options)
+    : parts_(std::move(parts)),
+      options_(options),
+      saves_({.clock = parts_.clock,
+              .work = parts_.work,
+              .period = options_.save_period,
+              .what = "who read what",
+              .save = [this] { return save(); }}) {}
+
 Usage::~Usage() {
-  std::unique_ptr<Clock::Timer> timer;
-  {
-    MutexLock lock(mutex_);
-    closing_ = true;
-    timer = std::move(timer_);
-  }
-  timer.reset();
-  saves_.close();
+  saves_.stop();
   if (Status status = save(); !status.ok()) {
     log_error("who read what since the last save is lost", {{"error", status.to_string()}});
   }
@@ -195,22 +197,6 @@ Status Usage::save() {
     changed_ = true;
   }
   return status;
-}
-
-void Usage::schedule_save() {
-  // A task that waits in its executor's queue keeps this alive.
-  std::optional<Gate::Pass> pass = saves_.enter();
-  MutexLock lock(mutex_);
-  if (closing_ || !pass) return;
-  timer_ = parts_.clock.schedule(parts_.clock.now() + options_.save_period, parts_.work,
-                                 [this, inside = std::move(*pass)] { save_now_and_then(); });
-}
-
-void Usage::save_now_and_then() {
-  if (Status status = save(); !status.ok()) {
-    log_error("cannot save who read what; trying again", {{"error", status.to_string()}});
-  }
-  schedule_save();
 }
 
 // ---- Metrics

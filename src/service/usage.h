@@ -8,9 +8,9 @@
 
 #include "base/clock.h"
 #include "base/executor.h"
-#include "base/gate.h"
 #include "base/mutex.h"
 #include "platform/disk.h"
+#include "service/periodic_save.h"
 #include "service/usage_row.h"
 #include "vfs/read_observer.h"
 
@@ -65,10 +65,8 @@ class Usage final : public ReadObserver {
     WallTime last{};
   };
 
-  Usage(Parts parts, UsageOptions options) : parts_(std::move(parts)), options_(options) {}
+  Usage(Parts parts, UsageOptions options);
   Status load() MR_EXCLUDES(mutex_);
-  void schedule_save() MR_EXCLUDES(mutex_);
-  void save_now_and_then() MR_EXCLUDES(saving_, mutex_);
   // Moves what accounts have into rows, and drops accounts that nobody uses.
   void settle() MR_REQUIRES(mutex_);
   void fold() MR_REQUIRES(mutex_);
@@ -82,9 +80,8 @@ class Usage final : public ReadObserver {
   std::map<UsageKey, std::shared_ptr<Account>> accounts_ MR_GUARDED_BY(mutex_);
   std::map<UsageKey, Row> rows_ MR_GUARDED_BY(mutex_);
   bool changed_ MR_GUARDED_BY(mutex_) = false;
-  bool closing_ MR_GUARDED_BY(mutex_) = false;
-  std::unique_ptr<Clock::Timer> timer_ MR_GUARDED_BY(mutex_);
-  Gate saves_;  // Those that are scheduled.
+
+  PeriodicSave saves_;
 };
 
 }  // namespace millrace

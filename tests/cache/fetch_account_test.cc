@@ -87,6 +87,21 @@ TEST(FetchAccountTest, AReaderInSequencePaysForWhatIsFetchedAheadOfIt) {
 }
 
 // A cache before a store that answers when the test says so, with room for eight requests.
+TEST(FetchAccountTest, WhatIsPlannedIsPaidByWhomItIsFor) {
+  CacheWorld world;
+  ASSERT_TRUE(world.start().ok());
+  const ObjectVersion first = world.add("first", 3 * kMiB);
+  const ObjectVersion second = world.add("second", 5 * kMiB + 1);
+  const auto planner = std::make_shared<CountedFetches>();
+  const auto other = std::make_shared<CountedFetches>();
+  ASSERT_TRUE(world.cache().plans().announce(
+      paid_by(planner), {{.object = first, .range = {0, first.size()}},
+                         {.object = second, .range = {0, second.size()}, .account = other}}));
+  wait_until([&] { return planner->bytes() + other->bytes() == first.size() + second.size(); });
+  EXPECT_EQ(planner->bytes(), first.size());
+  EXPECT_EQ(other->bytes(), second.size());
+}
+
 class WarmAheadTest : public ::testing::Test {
  protected:
   WarmAheadTest() {

@@ -68,6 +68,7 @@ RouteExamples route_examples() {
       {{"get", "/v1/preloads/{id}"},
        {{"/v1/preloads/000000000000?wait=30s", 404}, {"/v1/preloads/000000000000?wait=x", 400}}},
       {{"delete", "/v1/preloads/{id}"}, {{"/v1/preloads/000000000000", 404}}},
+      {{"get", "/v1/failures"}, {{"/v1/failures?run=r1"}, {"/v1/failures", 400}}},
       {{"get", "/v1/usage"}, {{"/v1/usage"}, {"/v1/usage?by=version"}, {"/v1/usage?by=x", 400}}},
       {{"get", "/v1/mounts"}, {{"/v1/mounts"}}},
       {{"post", "/v1/mounts"},

@@ -41,8 +41,17 @@ TEST_F(RunLogTest, TellsWhatItWasTold) {
   EXPECT_EQ(entry.heartbeat - entry.started, seconds(50));
   EXPECT_TRUE(entry.live(world_.clock.wall_now()));
   EXPECT_FALSE(entry.ended);
-  recording.observed = {
-      {.version = "a@v1", .read_bytes = 10, .reads = 2, .fetched_bytes = 4, .handed_out_files = 1}};
+  recording.observed = {.reads = {{.version = "a@v1",
+                                   .read_bytes = 10,
+                                   .reads = 2,
+                                   .fetched_bytes = 4,
+                                   .handed_out_files = 1}},
+                        .failures = {{.dataset = "a@v1",
+                                      .sample = 7,
+                                      .key = "cat/7",
+                                      .action = "skip",
+                                      .error = "corruption: it is damaged",
+                                      .times = 2}}};
   ASSERT_TRUE(runs_.finish(world_.context, recording, 137).ok());
   entry = runs_.run(world_.context, recording.id).value();
   EXPECT_FALSE(entry.live(world_.clock.wall_now()));

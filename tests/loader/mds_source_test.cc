@@ -221,6 +221,11 @@ TEST(MdsIndexTest, SaysWhichFieldIsWrong) {
   EXPECT_THAT(refusal("\"samples\": 3", "\"samples\": -3"), HasSubstr("shards[1].samples"));
   EXPECT_THAT(refusal("\"mds\"", "\"csv\""), HasSubstr("only 'mds'"));
   EXPECT_THAT(refusal("\"jpeg\"]", "\"pkl\"]"), HasSubstr("'n_jpeg' is pickled"));
+  const std::string pickled = [&] {
+    std::string text = good;
+    return text.replace(text.rfind("\"jpeg\"]"), 7, "\"pkl\"]");
+  }();
+  EXPECT_TRUE(parse_mds_index(pickled, true)) << "who allows it gets it";
   EXPECT_THAT(refusal("\"n_jpeg\"]", "7]"), HasSubstr("column_names"));
   EXPECT_THAT(refusal(", \"n_jpeg\"]", "]"), HasSubstr("column_names"));
   EXPECT_THAT(refusal("null, null]", "null, -1]"), HasSubstr("column_sizes"));
@@ -238,6 +243,7 @@ TEST(MdsIndexTest, SaysWhichFieldIsWrong) {
 TEST(MdsSampleTest, TakesAnyBytes) {
   std::mt19937_64 random(11);
   const std::vector<std::string> encodings = {"bytes",
+                                              "pkl",
                                               "str",
                                               "json",
                                               "int",
@@ -275,7 +281,7 @@ TEST(MdsSampleTest, TakesAnyBytes) {
       EXPECT_FALSE(decode_mds_sample(columns, Slice::copy_of(sample.substr(1))));
     }
   }
-  const auto unknown = decode_mds_sample({{.name = "x", .encoding = "pkl", .size = 0}}, Slice());
+  const auto unknown = decode_mds_sample({{.name = "x", .encoding = "video", .size = 0}}, Slice());
   EXPECT_EQ(unknown.error().code(), StatusCode::kUnsupported);
 }
 

@@ -131,9 +131,9 @@ TEST(PrefetcherTest, AFirstBatchThatFailsHoldsNothingUp) {
   EXPECT_TRUE(failed.error() == StatusCode::kUnavailable) << failed.error().to_string();
   engine.wait_for_reads(4);
   for (std::uint64_t step = 0; step < 64; ++step) {
-    const auto taken = prefetcher.next(soon());
-    ASSERT_TRUE(taken && *taken) << step;
-    EXPECT_EQ((*taken)->step.number, step);
+    const auto next = prefetcher.next(soon());
+    ASSERT_TRUE(next && next->kind == NextKind::kBatch) << step;
+    EXPECT_EQ(next->taken.step.number, step);
   }
 }
 

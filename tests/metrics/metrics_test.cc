@@ -64,6 +64,15 @@ TEST(Metrics, RendersPrometheusText) {
   EXPECT_TRUE(text.ends_with('\n'));
 }
 
+TEST(Metrics, CountersOfTimeAreGivenMicroseconds) {
+  Metrics metrics;
+  metrics.counter(MetricId::kLoaderTime, {static_cast<std::size_t>(LoaderMetricStage::kWaiting)})
+      .add(12'000'345);
+  EXPECT_NE(metrics.render_prometheus().find(
+                "millrace_loader_stage_seconds_total{stage=\"waiting\"} 12.000345\n"),
+            std::string::npos);
+}
+
 TEST(Histogram, ABoundBelongsToItsBucket) {
   static constexpr double kBounds[] = {1, 2, 4};
   Histogram histogram(kBounds);

@@ -17,9 +17,9 @@ from .errors import BY_CODE, MillraceError
 
 ABI_VERSION = 1
 
+AGAIN = -2  # The batch is not there yet.
 END = -1  # The epoch has ended.
 OK = 0
-DEADLINE_EXCEEDED = 11
 
 Handle = ctypes.c_void_p
 
@@ -77,6 +77,7 @@ _FALLIBLE: dict[str, list[Any]] = {
     "mr_sampler_set_epoch": [Handle, _U64],
     "mr_sampler_state": [Handle, _U64, _TEXT_OUT],
     "mr_sampler_load_state": [Handle, ctypes.c_char_p],
+    "mr_sampler_set_shares": [Handle, ctypes.c_char_p],
     "mr_sampler_digest": [Handle, _TEXT_OUT],
     "mr_writer_open": [ctypes.c_char_p, _HANDLE_OUT],
     "mr_writer_write": [Handle, ctypes.c_char_p, ctypes.POINTER(Field), ctypes.c_size_t],

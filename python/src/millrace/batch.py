@@ -10,8 +10,8 @@ import numpy as np
 
 from . import _library
 from ._memory import Array, BatchMemory, view
-from .columns import (ArrayColumn, BytesColumn, Column, ListColumn, MergedColumn, PixelColumn,
-                      TextColumn, TEXT_VALUES)
+from .columns import (ArrayColumn, BytesColumn, Column, ListColumn, MergedColumn, PickleColumn,
+                      PixelColumn, TextColumn, TEXT_VALUES)
 
 AnyColumn: TypeAlias = Array | Column | MergedColumn
 
@@ -135,6 +135,8 @@ def _column(memory: BatchMemory, samples: int, native: _library.Column) -> AnyCo
     present = view(memory, native.present, (samples,), "|u1") if native.present else None
     if kind in TEXT_VALUES:
         return TextColumn(data, offsets, present, kind)
+    if kind == "pickle":
+        return PickleColumn(data, offsets, present)
     if kind == "list":
         items = int(offsets[-1]) + 1
         return ListColumn(data, offsets, present, view(memory, native.item_offsets, (items,),

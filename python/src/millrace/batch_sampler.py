@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
 from . import _library
-from .dataset import Dataset, state_text
-from .loader import dealing_options
+from .dataset import Dataset, Place, state_text
+from .loader import dealing_options, weight_shares
 from .ranks import find_ranks
 
 Item = TypeVar("Item")
@@ -20,7 +20,8 @@ Item = TypeVar("Item")
 class BatchSampler:
     """What a rank takes, step by step: `DataLoader(ds, batch_sampler=BatchSampler(ds, 256))`.
 
-    Items are lists of (epoch, position), which Dataset takes. Iterating gives one epoch, and the
+    Items are lists of (epoch, position), which Dataset takes; of a mix whose weights were changed
+    also the state that has them, for workers who do not know. Iterating gives one epoch, and the
     next time the next one; an iteration that was left early is begun again. States are those of
     Loader, for every number of workers and ranks and every batch size.
 
@@ -43,6 +44,9 @@ class BatchSampler:
                                         replication, ranks_per_node, epoch, state)
         self._unfinished = False
         self._taken: int | None = None  # Steps of this epoch that counted() handed out.
+        self._weights: str | None = None  # The state whose weights hold; None: the dataset's own.
+        if state is not None:
+            self._take_weights(state_text(state))
 
     @property
     def handle(self) -> _library.Handle:
@@ -67,7 +71,7 @@ class BatchSampler:
         """The steps of this epoch, from where the sampler was opened or loaded."""
         return int(_library.library().mr_sampler_steps(self.handle))
 
-    def __iter__(self) -> Iterator[list[tuple[int, int]]]:
+    def __iter__(self) -> Iterator[list[Place]]:
         if self._unfinished and _library.library().mr_sampler_step(self.handle) == len(self):
             self._next()  # Who counts the steps never asks for the end behind the last.
         elif self._unfinished:
@@ -75,7 +79,7 @@ class BatchSampler:
         while (positions := self._next()) is not None:
             yield positions
 
-    def _next(self) -> list[tuple[int, int]] | None:
+    def _next(self) -> list[Place] | None:
         """The positions of the next step; None at the end of the epoch."""
         library = _library.library()
         positions = np.empty(self.batch_size, dtype="<u8")
@@ -85,8 +89,10 @@ class BatchSampler:
         self._unfinished = code != _library.END
         if code == _library.END:
             return None
-        epoch = library.mr_sampler_epoch(self.handle)
-        return [(epoch, position) for position in positions[:count.value].tolist()]
+        epoch, found = library.mr_sampler_epoch(self.handle), positions[:count.value].tolist()
+        if self._weights is not None:
+            return [(epoch, position, self._weights) for position in found]
+        return [(epoch, position) for position in found]
 
     def counted(self, loader: Iterable[Item]) -> Iterator[Item]:
         """One epoch of a DataLoader over this sampler, counting what the training takes."""
@@ -117,9 +123,22 @@ class BatchSampler:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Goes on from a state, of a sampler or of a Loader."""
-        _library.call(_library.library().mr_sampler_load_state, self.handle,
-                      state_text(state).encode())
+        text = state_text(state)
+        _library.call(_library.library().mr_sampler_load_state, self.handle, text.encode())
+        self._take_weights(text)
         self._restart()
+
+    def set_weights(self, weights: Sequence[float]) -> None:
+        """Changes the mix, soon behind what the DataLoader has asked for. All ranks do so at the
+        same step."""
+        library = _library.library()
+        _library.call(library.mr_sampler_set_shares, self.handle, weight_shares(weights))
+        self._take_weights(_library.text(library.mr_sampler_state, self.handle,
+                                         library.mr_sampler_step(self.handle)))
+
+    def _take_weights(self, state: str) -> None:
+        """From now on these weights hold. Only a mix has any."""
+        self._weights = state if self._dataset.is_mixed else None
 
     def _restart(self) -> None:
         self._unfinished = False

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import decimal
 import json
+import pickle
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, overload
 
@@ -98,6 +99,18 @@ class BytesColumn(Column):
 
     def tolist(self) -> list[bytes | None]:
         return [self.owned(index) for index in range(len(self))]
+
+
+class PickleColumn(Column):
+    """Objects that were pickled. Each is made when it is asked for, which runs what code it
+    holds: there are such columns only with allow_pickle=True."""
+
+    def value(self, index: int) -> Any:
+        first, end = self.bounds(index)
+        return pickle.loads(self.data.data[first:end])
+
+    def tolist(self) -> list[Any]:
+        return list(self)
 
 
 class TextColumn(Column):

@@ -7,6 +7,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
@@ -18,7 +19,9 @@ from .batch import Batch, Sample, Samples, batch_of
 from .errors import InvalidArgumentError
 
 Shuffle: TypeAlias = bool | Literal["block", "full"]
-Index: TypeAlias = int | tuple[int, int]
+# A position of an epoch, perhaps with the state whose weights hold; or of the current epoch.
+Place: TypeAlias = tuple[int, int] | tuple[int, int, str]
+Index: TypeAlias = int | Place
 Transform: TypeAlias = Callable[[Sample], Any]
 
 _ORDERS: dict[Shuffle, str] = {True: "block", False: "none", "block": "block", "full": "full"}
@@ -68,16 +71,20 @@ class Dataset:
     `shuffle` is True or "block" (windows of blocks, fetched once), "full" (all samples, which costs
     more reads), or False. `split` is a part by rule: "0-90/100" takes 90 of every 100 samples,
     "90-100/100" the other ones. `reader` is "files", "grouped", "webdataset", "mds" or "auto".
-    `weights` mixes by these proportions; `epoch_samples` is then the size of an epoch. `transform`
-    is called with each Sample that is taken one by one. `on_error` is what becomes of a sample that
-    cannot be had: "raise", "skip" or "substitute". `engine` is where reading happens: "daemon",
-    "process", or "auto". `settings` are Millrace's settings by name, such as {"store": "s3://..."}.
+    `allow_pickle` lets columns of MDS that are pickled be read, which runs what code they hold;
+    `verify_hashes` compares shards of MDS as a whole with the hashes of their index, before the
+    first sample of them is read. `weights` mixes by these proportions; `epoch_samples` is then the
+    size of an epoch. `transform` is called with each Sample that is taken one by one. `on_error` is
+    what becomes of a sample that cannot be had: "raise", "skip" or "substitute". `engine` is where
+    reading happens: "daemon", "process", or "auto". `settings` are Millrace's settings by name, as
+    {"store": "s3://..."}.
     """
 
     def __init__(self, data: str | os.PathLike[str] | Source | Sequence[Any], *,
                  shuffle: Shuffle = True, seed: int = 0, split: str | None = None,
                  reader: str | None = None, directory: str | None = None,
                  weights: Sequence[float] | None = None, epoch_samples: int | None = None,
+                 allow_pickle: bool = False, verify_hashes: bool = False,
                  transform: Transform | None = None, on_error: str = "raise",
                  engine: str = "auto", settings: Mapping[str, str] | None = None,
                  window_rows: int | None = None, state: Mapping[str, Any] | None = None,
@@ -85,7 +92,8 @@ class Dataset:
         if shuffle not in _ORDERS:
             raise InvalidArgumentError(f"shuffle is {shuffle!r}: give True, False, 'block' or "
                                        "'full'")
-        defaults = {"reader": reader, "directory": directory, "split": split}
+        defaults = {"reader": reader, "directory": directory, "split": split,
+                    "allow_pickle": allow_pickle or None, "verify_hashes": verify_hashes or None}
         options: dict[str, Any] = {
             "datasets": _sources(data, weights, defaults), "order": _ORDERS[shuffle], "seed": seed,
             "on_error": on_error, "engine": engine, "epoch_samples": epoch_samples,
@@ -97,10 +105,16 @@ class Dataset:
         self.transform = transform
         self.epoch = 0  # Of plain positions; set_epoch() changes it.
 
+    @property
+    def is_mixed(self) -> bool:
+        """Whether it is made of several datasets."""
+        return len(self._options["datasets"]) > 1
+
     def _forget(self) -> None:
         self._handle: _library.Handle | None = None
         self._opener = 0  # The process that opened it.
         self._opening = threading.Lock()
+        self._changed: Dataset | None = None  # This one, with the weights of a state.
 
     def __getstate__(self) -> dict[str, Any]:
         return {"options": self._options, "transform": self.transform, "epoch": self.epoch}
@@ -174,11 +188,26 @@ class Dataset:
         """The sample at a position, or at an (epoch, position), through `transform`."""
         return self._one(index)
 
+    def _place(self, index: Index) -> tuple[Dataset, int, int]:
+        """Who reads it, and the epoch and position that it names."""
+        if not isinstance(index, tuple):
+            return self, self.epoch, index
+        return self._as_of(index[2]) if len(index) > 2 else self, index[0], index[1]
+
+    def _as_of(self, state: str) -> Dataset:
+        """This dataset, with the weights of a state."""
+        if self._changed is None or self._changed._options["state"] != state:
+            changed = Dataset.__new__(Dataset)
+            changed.__setstate__(self.__getstate__() | {"options": self._options |
+                                                                   {"state": state}})
+            self._changed = changed
+        return self._changed
+
     def _one(self, index: Index) -> Any:
-        epoch, position = index if isinstance(index, tuple) else (self.epoch, index)
+        reader, epoch, position = self._place(index)
         if position < 0:
             position += len(self)
-        batch = self.read([position], epoch)
+        batch = reader.read([position], epoch)
         if batch.samples == 0:
             raise InvalidArgumentError(f"the sample at position {position} cannot be had, and "
                                        "on_error='skip' leaves nothing to give instead")
@@ -187,12 +216,26 @@ class Dataset:
 
     def __getitems__(self, indexes: Sequence[Index]) -> Sequence[Any]:
         """Several samples with one read: what the fetchers of torch ask for."""
-        plain = [index if isinstance(index, tuple) else (self.epoch, index) for index in indexes]
-        epochs = {epoch for epoch, _ in plain}
-        if len(epochs) != 1:
-            return [self._one(index) for index in plain]
-        samples = Samples(self.read([position for _, position in plain], epochs.pop()))
+        places = [self._place(index) for index in indexes]
+        if len({(reader, epoch) for reader, epoch, _ in places}) != 1:
+            return [self._one(index) for index in indexes]
+        reader, epoch, _ = places[0]
+        samples = Samples(reader.read([position for _, _, position in places], epoch))
         return [self.transform(sample) for sample in samples] if self.transform else samples
+
+    def state_dict(self) -> dict[str, Any]:
+        """For torchdata's StatefulDataLoader, which asks in each worker. A Dataset has no place in
+        an epoch, which is the sampler's; it says how many workers there are."""
+        return {"workers": _workers()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Refuses a state of a StatefulDataLoader with another number of workers, which that one
+        cannot resume."""
+        saved, here = state.get("workers"), _workers()
+        if saved != here:
+            raise InvalidArgumentError(
+                f"this state of a StatefulDataLoader is of {saved} workers, and here are {here}: "
+                "use as many, or resume by BatchSampler.load_state_dict(), which takes any number")
 
     def __iter__(self) -> Iterator[Any]:
         for first in range(0, len(self), _AT_A_TIME):
@@ -213,6 +256,13 @@ def _sources(data: Any, weights: Sequence[float] | None,
                    for source, weight in zip(sources, weights)]
     common = {name: value for name, value in defaults.items() if value is not None}
     return [common | source.options() for source in sources]
+
+
+def _workers() -> int:
+    """How many workers the DataLoader has whose worker this process is; 0 where it is none."""
+    data = sys.modules.get("torch.utils.data")  # A worker has it.
+    info = data.get_worker_info() if data is not None else None
+    return info.num_workers if info is not None else 0
 
 
 def state_text(state: Mapping[str, Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import math
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,6 +38,11 @@ def dealing_options(ranks: Ranks, batch_size: int, drop_last: bool, pad: bool, r
     elif epoch:
         options["epoch"] = epoch
     return options
+
+
+def weight_shares(weights: Sequence[float]) -> bytes:
+    """Weights as the native interface takes them."""
+    return json.dumps([{"weight": weight} for weight in weights]).encode()
 
 
 class Loader:
@@ -111,15 +117,18 @@ class Loader:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def next_batch(self) -> Batch | None:
+    def next_batch(self, timeout: float | None = None) -> Batch | None:
         """The next batch of the epoch; None at its end, and after that the next epoch begins.
-        After a failure the next call tries the same batch again."""
+        TimeoutError where it is not there within `timeout` seconds. After a failure the next call
+        tries the same batch again."""
         library = _library.library()
         handle = _library.Handle()
         error = _library.Handle()
+        end = math.inf if timeout is None else time.monotonic() + timeout
         while True:
-            begin = time.monotonic()
-            code = library.mr_loader_next(self.handle, _SLICE_S, ctypes.byref(handle),
+            # Never 0, which would be for ever.
+            wait = max(min(_SLICE_S, end - time.monotonic()), 1e-6)
+            code = library.mr_loader_next(self.handle, wait, ctypes.byref(handle),
                                           ctypes.byref(error))
             if code == _library.OK:
                 self._inside = True
@@ -127,10 +136,10 @@ class Loader:
             if code == _library.END:
                 self._inside = False
                 return None
-            failure = _library.failure(code, error)
-            # Only this wait has ended; a deadline inside of it is the store's.
-            if code != _library.DEADLINE_EXCEEDED or time.monotonic() - begin < _SLICE_S:
-                raise failure
+            if code != _library.AGAIN:
+                raise _library.failure(code, error)
+            if time.monotonic() >= end:
+                raise TimeoutError(f"no batch within {timeout} seconds")
 
     def __iter__(self) -> Iterator[Any]:
         # Some count batches and never ask for the one behind the last: their epoch has ended too.
@@ -187,8 +196,7 @@ class Loader:
 
     def set_weights(self, weights: Sequence[float]) -> None:
         """Changes the mix, soon behind what was handed out. All ranks do so at the same step."""
-        shares = json.dumps([{"weight": weight} for weight in weights])
-        _library.call(_library.library().mr_loader_set_shares, self.handle, shares.encode())
+        _library.call(_library.library().mr_loader_set_shares, self.handle, weight_shares(weights))
 
     def stats(self) -> dict[str, Any]:
         """What was delivered, where time went (waiting, store, decode, consumer), and which samples

@@ -11,8 +11,11 @@ namespace millrace {
 namespace {
 
 constexpr std::size_t kRestingMax = 32;
+// More than these wait for a daemon only where there is none, and then it counts no more either.
+constexpr std::size_t kUnsentLossesMax = 1024;
 constexpr Duration kTryAgainMin = std::chrono::milliseconds(20);
 constexpr Duration kTryAgainMax = std::chrono::seconds(2);
+constexpr Duration kReportTimeout = std::chrono::seconds(2);
 constexpr Duration kPlanConnectTimeout = std::chrono::seconds(60);
 
 }  // namespace
@@ -93,19 +96,46 @@ Result<DaemonEngine::Reached> DaemonEngine::reach(const RequestContext& context,
 Result<std::shared_ptr<LoaderClient>> DaemonEngine::connect(const RequestContext& context,
                                                             bool fresh) {
   if (!fresh) {
-    MutexLock lock(mutex_);
-    if (!resting_.empty()) {
-      std::shared_ptr<LoaderClient> client = std::move(resting_.back());
-      resting_.pop_back();
-      return client;
-    }
+    if (auto client = take_resting()) return client;
   }
   bool reached = false;
   MR_ASSIGN_OR_RETURN(Reached opened, reach(context, reached));
   return std::move(opened.client);
 }
 
+std::shared_ptr<LoaderClient> DaemonEngine::take_resting() {
+  MutexLock lock(mutex_);
+  if (resting_.empty()) return nullptr;
+  std::shared_ptr<LoaderClient> client = std::move(resting_.back());
+  resting_.pop_back();
+  return client;
+}
+
+void DaemonEngine::report(const LoaderReport& report) {
+  {
+    MutexLock lock(mutex_);
+    if (unsent_.losses.size() + report.losses.size() > kUnsentLossesMax) unsent_.losses.clear();
+    unsent_ += report;
+  }
+  // Where all connections are busy, the first that is done takes it along.
+  if (auto client = take_resting()) rest(std::move(client));
+}
+
 void DaemonEngine::rest(std::shared_ptr<LoaderClient> client) {
+  LoaderReport report;
+  if (!client->is_broken()) {
+    MutexLock lock(mutex_);
+    report = std::exchange(unsent_, {});
+  }
+  if (!report.empty()) {
+    const RequestContext context(system_clock().now() + kReportTimeout, "loader");
+    const Status told = client->report(context, report);
+    // What the daemon refuses it would refuse again.
+    if (!told.ok() && client->is_broken()) {
+      MutexLock lock(mutex_);
+      unsent_ += report;
+    }
+  }
   MutexLock lock(mutex_);
   if (!client->is_broken() && resting_.size() < kRestingMax) resting_.push_back(std::move(client));
 }

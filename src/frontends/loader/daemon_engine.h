@@ -41,6 +41,8 @@ class DaemonEngine final : public BatchEngine {
   Result<BatchAnswer> read(const RequestContext& context, std::uint64_t epoch,
                            std::span<const PlacedSample> places) override;
   std::unique_ptr<BatchPlan> start_plan(std::shared_ptr<const Caller> caller) override;
+  // Goes with the next connection that rests.
+  void report(const LoaderReport& report) override MR_EXCLUDES(mutex_);
   std::uint64_t reconnects() const override { return reconnects_.load(); }
 
  private:
@@ -56,6 +58,8 @@ class DaemonEngine final : public BatchEngine {
   Result<std::shared_ptr<LoaderClient>> connect(const RequestContext& context, bool fresh);
   // A new connection that has the datasets open, to a daemon that is started where none runs.
   Result<Reached> reach(const RequestContext& context, bool& reached) const;
+  std::shared_ptr<LoaderClient> take_resting() MR_EXCLUDES(mutex_);
+  // Keeps it for later, once it has told what there is to report.
   void rest(std::shared_ptr<LoaderClient> client) MR_EXCLUDES(mutex_);
 
   const Options options_;
@@ -65,6 +69,7 @@ class DaemonEngine final : public BatchEngine {
   std::atomic<std::uint64_t> reconnects_ = 0;
   Mutex mutex_;
   std::vector<std::shared_ptr<LoaderClient>> resting_ MR_GUARDED_BY(mutex_);
+  LoaderReport unsent_ MR_GUARDED_BY(mutex_);
 };
 
 }  // namespace millrace

@@ -25,6 +25,11 @@ std::uint64_t milliseconds_left(const RequestContext& context) {
   return static_cast<std::uint64_t>(std::clamp<std::int64_t>(whole, 1, 3'600'000));
 }
 
+std::uint64_t whole_microseconds(Duration duration) {
+  const auto whole = std::chrono::duration_cast<std::chrono::microseconds>(duration).count();
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(whole, 0));
+}
+
 }  // namespace
 
 Result<std::shared_ptr<LoaderClient>> LoaderClient::connect(const std::string& socket) {
@@ -154,6 +159,16 @@ std::vector<std::uint64_t> LoaderClient::take_released() {
 void LoaderClient::release(std::uint64_t number) {
   MutexLock lock(mutex_);
   released_.push_back(number);
+}
+
+Status LoaderClient::report(const RequestContext& context, const LoaderReport& report) {
+  const std::string losses = encode_losses(report.losses);
+  const auto noted = ask(context,
+                         {{"op", "report"},
+                          {"waiting_us", whole_microseconds(report.waiting)},
+                          {"consumer_us", whole_microseconds(report.consumer)}},
+                         as_bytes(losses));
+  return noted ? Status() : noted.error();
 }
 
 Status LoaderClient::extend_plan(std::span<const PlacedSample> places) {

@@ -36,6 +36,8 @@ class LoaderClient : public std::enable_shared_from_this<LoaderClient> {
                       const std::string& run);
   Result<BatchAnswer> read(const RequestContext& context, std::uint64_t epoch,
                            std::span<const PlacedSample> places);
+  // What is reported is known to the daemon once this returns.
+  Status report(const RequestContext& context, const LoaderReport& report);
   // Neither waits for an answer.
   Status extend_plan(std::span<const PlacedSample> places);
   Status advance_plan(std::uint64_t places_done);

@@ -21,14 +21,25 @@ std::string head_text(const LoaderMessage& message, std::string_view name) {
   return at != message.head.end() && at->is_string() ? at->get<std::string>() : std::string();
 }
 
+LoaderMetricAction metric_action(FaultAction action) {
+  switch (action) {
+    case FaultAction::kRaise:
+      break;
+    case FaultAction::kSkip:
+      return LoaderMetricAction::kSkip;
+    case FaultAction::kSubstitute:
+      return LoaderMetricAction::kSubstitute;
+  }
+  return LoaderMetricAction::kRaise;
+}
+
 }  // namespace
 
-LoaderConnection::LoaderConnection(AcceptedSocket accepted, const LoaderSources& sources,
-                                   std::string store, bool refused)
+LoaderConnection::LoaderConnection(AcceptedSocket accepted, const LoaderService& service,
+                                   bool refused)
     : socket_(std::move(accepted.socket)),
       principal_(std::move(accepted.principal)),
-      sources_(sources),
-      store_(std::move(store)),
+      service_(service),
       refused_(refused),
       caller_(std::make_shared<const Caller>(Caller{.principal = principal_, .run = {}})) {}
 
@@ -78,6 +89,7 @@ Status LoaderConnection::answer(const LoaderMessage& message) {
     return refuse({StatusCode::kInvalidArgument, "datasets are opened before all else"});
   }
   if (operation == "read") return answer_read(message);
+  if (operation == "report") return answer_report(message);
   if (operation == "extend") return extend_plan(message);
   if (operation == "advance") {
     if (plan_ != nullptr) plan_->advance(head_number(message, "places"));
@@ -100,10 +112,15 @@ Status LoaderConnection::answer_open(const LoaderMessage& message) {
   caller_ = std::make_shared<const Caller>(
       Caller{.principal = principal_, .run = head_text(message, "run")});
   plan_.reset();
-  auto opened = sources_.open(context(head_number(message, "timeout_ms")), *choices);
+  auto opened = service_.sources.open(context(head_number(message, "timeout_ms")), *choices);
   if (!opened) return refuse(opened.error());
   engine_ = *std::move(opened);
-  return send_message(socket_.descriptor(), {{"opened", true}, {"store", store_}},
+  datasets_.clear();
+  for (std::size_t n = 0; n < choices->size(); ++n) {
+    const std::string& version = engine_->sources()[n].version;
+    datasets_.push_back(version.empty() ? (*choices)[n].name : version);
+  }
+  return send_message(socket_.descriptor(), {{"opened", true}, {"store", service_.store}},
                       as_bytes(encode_facts(engine_->sources())));
 }
 
@@ -126,7 +143,45 @@ Status LoaderConnection::answer_read(const LoaderMessage& message) {
     return send_message(socket_.descriptor(), {{"failed", answer->failed.size()}},
                         as_bytes(encode_failures(answer->failed)));
   }
+  count(answer->batch);
   return give(answer->batch);
+}
+
+void LoaderConnection::count(const Batch& batch) {
+  Metrics& metrics = service_.metrics;
+  metrics.counter(MetricId::kLoaderBatches).add();
+  metrics.counter(MetricId::kLoaderSamples).add(batch.view->samples());
+  metrics.counter(MetricId::kLoaderBytes).add(batch.view->bytes().size());
+  stage(LoaderMetricStage::kStore).add(batch.view->head().store_ns / 1000);
+  stage(LoaderMetricStage::kDecode).add(batch.view->head().decode_ns / 1000);
+}
+
+Counter& LoaderConnection::stage(LoaderMetricStage stage) {
+  return service_.metrics.counter(MetricId::kLoaderTime, {static_cast<std::size_t>(stage)});
+}
+
+Status LoaderConnection::answer_report(const LoaderMessage& message) {
+  auto losses = decode_losses(message.tail.bytes());
+  if (!losses) return refuse(losses.error());
+  stage(LoaderMetricStage::kWaiting).add(head_number(message, "waiting_us"));
+  stage(LoaderMetricStage::kConsumer).add(head_number(message, "consumer_us"));
+  for (SampleLoss& loss : *losses) {
+    const PlacedSample& place = loss.failure.place;
+    if (place.source >= datasets_.size()) {
+      return refuse({StatusCode::kInvalidArgument, "there is no such dataset"});
+    }
+    service_.metrics
+        .counter(MetricId::kLoaderFailedSamples,
+                 {static_cast<std::size_t>(metric_action(loss.action))})
+        .add();
+    service_.failed.add({.run = caller_->run,
+                         .dataset = datasets_[place.source],
+                         .sample = place.sample,
+                         .key = std::move(loss.failure.key),
+                         .action = std::string(fault_action_name(loss.action)),
+                         .error = loss.failure.why.to_string()});
+  }
+  return send_message(socket_.descriptor(), {{"noted", true}});
 }
 
 Status LoaderConnection::give(const Batch& batch) {

@@ -5,16 +5,28 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/cancellation.h"
 #include "base/request_context.h"
 #include "base/status.h"
 #include "frontends/loader/loader_message.h"
 #include "loader/process_engine.h"
+#include "metrics/metrics.h"
 #include "platform/listening_socket.h"
+#include "service/failed_samples.h"
 #include "service/loader_sources.h"
 
 namespace millrace {
+
+// What connections of loaders are served from. All that is referred to outlives them.
+struct LoaderService {
+  const LoaderSources& sources;
+  FailedSamples& failed;
+  Metrics& metrics;
+  // How the daemon's store is set, which loaders compare with what they expect.
+  std::string store;
+};
 
 // One loader that is connected: it opens datasets once, then asks for batches or tells its plan,
 // one message at a time.
@@ -26,9 +38,8 @@ namespace millrace {
 // serve() runs on a thread of its own; call_off() and ended() are safe from any.
 class LoaderConnection {
  public:
-  // The sources outlive it. `refused`: there are too many, and the client is told so.
-  LoaderConnection(AcceptedSocket accepted, const LoaderSources& sources, std::string store,
-                   bool refused);
+  // `refused`: there are too many, and the client is told so.
+  LoaderConnection(AcceptedSocket accepted, const LoaderService& service, bool refused);
 
   // Until the client goes, or is called off.
   void serve();
@@ -46,22 +57,25 @@ class LoaderConnection {
   Status answer(const LoaderMessage& message);
   Status answer_open(const LoaderMessage& message);
   Status answer_read(const LoaderMessage& message);
+  Status answer_report(const LoaderMessage& message);
   Status extend_plan(const LoaderMessage& message);
   void take_back(const LoaderMessage& message);
+  void count(const Batch& batch);
+  Counter& stage(LoaderMetricStage stage);
   Status give(const Batch& batch);
   Status refuse(const Status& status);
   RequestContext context(std::uint64_t timeout_ms) const;
 
   const File socket_;
   const std::string principal_;
-  const LoaderSources& sources_;
-  const std::string store_;
+  const LoaderService& service_;
   const bool refused_;
   const std::shared_ptr<Cancellation> cancellation_ = std::make_shared<Cancellation>();
   std::atomic<bool> ended_ = false;
 
   // The serving thread's own.
   std::shared_ptr<const Caller> caller_;
+  std::vector<std::string> datasets_;  // As they are called, by their number.
   std::shared_ptr<ProcessEngine> engine_;
   BatchMemoryPool memory_;
   std::map<std::uint64_t, std::shared_ptr<BatchMemory>> given_;  // By its number, oldest first.

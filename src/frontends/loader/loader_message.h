@@ -51,6 +51,9 @@ Result<std::vector<PlacedSample>> decode_places(ByteView bytes);
 std::string encode_failures(const std::vector<SampleFailure>& failures);
 Result<std::vector<SampleFailure>> decode_failures(ByteView bytes);
 
+std::string encode_losses(const std::vector<SampleLoss>& losses);
+Result<std::vector<SampleLoss>> decode_losses(ByteView bytes);
+
 LoaderJson encode_status(const Status& status);
 // A failure, whatever the document says.
 Status decode_status(const LoaderJson& json);

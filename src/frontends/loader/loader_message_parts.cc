@@ -35,6 +35,10 @@ std::uint64_t number_of(const LoaderJson& json, std::string_view name) {
   const auto at = json.is_object() ? json.find(name) : json.end();
   return at != json.end() && at->is_number_unsigned() ? at->get<std::uint64_t>() : 0;
 }
+bool truth_of(const LoaderJson& json, std::string_view name) {
+  const auto at = json.is_object() ? json.find(name) : json.end();
+  return at != json.end() && at->is_boolean() && at->get<bool>();
+}
 
 std::optional<Sha256Digest> digest_of(const LoaderJson& json, std::string_view name) {
   const auto bytes = from_hex(text_of(json, name));
@@ -72,6 +76,25 @@ Result<SourceFacts> decode_source_facts(const LoaderJson& json, ByteView& stretc
   return facts;
 }
 
+LoaderJson encode_failure(const SampleFailure& failed) {
+  return {{"position", failed.place.position},
+          {"source", failed.place.source},
+          {"sample", failed.place.sample},
+          {"seed", failed.place.seed},
+          {"key", failed.key},
+          {"error", encode_status(failed.why)}};
+}
+
+SampleFailure decode_failure(const LoaderJson& json) {
+  const auto why = json.is_object() ? json.find("error") : json.end();
+  return {.place = {.position = number_of(json, "position"),
+                    .source = number_of(json, "source"),
+                    .sample = number_of(json, "sample"),
+                    .seed = number_of(json, "seed")},
+          .key = text_of(json, "key"),
+          .why = decode_status(why == json.end() ? LoaderJson() : *why)};
+}
+
 }  // namespace
 
 std::string encode_choices(const std::vector<SourceChoice>& choices) {
@@ -80,6 +103,8 @@ std::string encode_choices(const std::vector<SourceChoice>& choices) {
     all.push_back({{"name", choice.name},
                    {"reader", choice.reader},
                    {"directory", choice.directory},
+                   {"allow_pickle", choice.options.allow_pickle},
+                   {"verify_hashes", choice.options.verify_hashes},
                    {"content", choice.content ? to_hex(*choice.content) : ""}});
   }
   return dump_part(all);
@@ -93,6 +118,8 @@ Result<std::vector<SourceChoice>> decode_choices(ByteView bytes) {
     choices.push_back({.name = text_of(each, "name"),
                        .reader = text_of(each, "reader"),
                        .directory = text_of(each, "directory"),
+                       .options = {.allow_pickle = truth_of(each, "allow_pickle"),
+                                   .verify_hashes = truth_of(each, "verify_hashes")},
                        .content = digest_of(each, "content")});
     if (choices.back().name.empty()) return bad_part("a dataset has no name");
   }
@@ -148,14 +175,8 @@ Result<std::vector<PlacedSample>> decode_places(ByteView bytes) {
 
 std::string encode_failures(const std::vector<SampleFailure>& failures) {
   LoaderJson all = LoaderJson::array();
-  for (const SampleFailure& failed : failures) {
-    all.push_back({{"position", failed.place.position},
-                   {"source", failed.place.source},
-                   {"sample", failed.place.sample},
-                   {"seed", failed.place.seed},
-                   {"key", failed.key},
-                   {"error", encode_status(failed.why)}});
-  }
+  for (const SampleFailure& failed : failures)
+    all.push_back(encode_failure(failed));
   return dump_part(all);
 }
 
@@ -163,16 +184,32 @@ Result<std::vector<SampleFailure>> decode_failures(ByteView bytes) {
   const LoaderJson json = parse_part(bytes);
   if (!json.is_array() || json.empty()) return bad_part("it has no failures");
   std::vector<SampleFailure> failures;
-  for (const LoaderJson& each : json) {
-    const auto why = each.is_object() ? each.find("error") : each.end();
-    failures.push_back({.place = {.position = number_of(each, "position"),
-                                  .source = number_of(each, "source"),
-                                  .sample = number_of(each, "sample"),
-                                  .seed = number_of(each, "seed")},
-                        .key = text_of(each, "key"),
-                        .why = decode_status(why == each.end() ? LoaderJson() : *why)});
-  }
+  for (const LoaderJson& each : json)
+    failures.push_back(decode_failure(each));
   return failures;
+}
+
+std::string encode_losses(const std::vector<SampleLoss>& losses) {
+  LoaderJson all = LoaderJson::array();
+  for (const SampleLoss& loss : losses) {
+    LoaderJson& each = all.emplace_back(encode_failure(loss.failure));
+    each["epoch"] = loss.epoch;
+    each["action"] = fault_action_name(loss.action);
+  }
+  return dump_part(all);
+}
+
+Result<std::vector<SampleLoss>> decode_losses(ByteView bytes) {
+  const LoaderJson json = parse_part(bytes);
+  if (!json.is_array()) return bad_part("its losses are no list");
+  std::vector<SampleLoss> losses;
+  for (const LoaderJson& each : json) {
+    const auto action = parse_fault_action(text_of(each, "action"));
+    if (!action) return bad_part(action.error().message());
+    losses.push_back(
+        {.epoch = number_of(each, "epoch"), .failure = decode_failure(each), .action = *action});
+  }
+  return losses;
 }
 
 LoaderJson encode_status(const Status& status) {

@@ -13,20 +13,19 @@
 
 namespace millrace {
 
-Result<std::unique_ptr<LoaderServer>> LoaderServer::start(const LoaderSources& sources,
-                                                          Options options) {
+Result<std::unique_ptr<LoaderServer>> LoaderServer::start(LoaderService parts, Options options) {
   MR_ASSIGN_OR_RETURN(ListeningSocket socket,
                       ListeningSocket::unix_socket(options.socket, SOCK_SEQPACKET));
   File wake = File::adopt(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "loader server");
   if (!wake.is_open()) return failure(file_error(errno, "make", "eventfd"));
   return std::unique_ptr<LoaderServer>(
-      new LoaderServer(sources, std::move(options), std::move(socket), std::move(wake)));
+      new LoaderServer(std::move(parts), std::move(options), std::move(socket), std::move(wake)));
 }
 
-LoaderServer::LoaderServer(const LoaderSources& sources, Options options, ListeningSocket socket,
-                           File wake)
-    : sources_(sources),
+LoaderServer::LoaderServer(LoaderService parts, Options options, ListeningSocket socket, File wake)
+    : parts_(std::move(parts)),
       options_(std::move(options)),
+      connection_count_(parts_.metrics.gauge(MetricId::kLoaderConnections)),
       socket_(std::move(socket)),
       wake_(std::move(wake)),
       watcher_([this] { watch(); }) {}
@@ -50,6 +49,7 @@ void LoaderServer::stop() {
   }
   for (Served& each : ending)
     each.thread.join();
+  connection_count_.set(0);
 }
 
 std::size_t LoaderServer::connections() const {
@@ -103,6 +103,7 @@ void LoaderServer::forget_ended() {
       if (it->connection->ended()) ended.splice(ended.end(), served_, it);
       it = next;
     }
+    connection_count_.set(static_cast<std::int64_t>(served_.size()));
   }
   for (Served& each : ended)
     each.thread.join();
@@ -121,10 +122,10 @@ void LoaderServer::accept_all() {
     const bool full = served_.size() >= options_.connections_max;
     // Threads of their own may wait for their client.
     (void)::fcntl((*accepted)->socket.descriptor(), F_SETFL, 0);
-    auto connection =
-        std::make_shared<LoaderConnection>(std::move(**accepted), sources_, options_.store, full);
+    auto connection = std::make_shared<LoaderConnection>(std::move(**accepted), parts_, full);
     Served& each = served_.emplace_back();
     each.connection = connection;
+    connection_count_.set(static_cast<std::int64_t>(served_.size()));
     each.thread = std::thread([this, connection] {
       connection->serve();
       wake_up();

@@ -11,7 +11,6 @@
 #include "frontends/loader/loader_connection.h"
 #include "platform/file.h"
 #include "platform/listening_socket.h"
-#include "service/loader_sources.h"
 
 namespace millrace {
 
@@ -27,12 +26,10 @@ class LoaderServer {
  public:
   struct Options {
     std::string socket;
-    // How the daemon's store is set, which loaders compare with what they expect.
-    std::string store;
     std::size_t connections_max = 1024;
   };
-  // The sources outlive it. kConflict when somebody listens there.
-  static Result<std::unique_ptr<LoaderServer>> start(const LoaderSources& sources, Options options);
+  // What the parts refer to outlives it. kConflict when somebody listens there.
+  static Result<std::unique_ptr<LoaderServer>> start(LoaderService parts, Options options);
   ~LoaderServer();
   LoaderServer(const LoaderServer&) = delete;
   LoaderServer& operator=(const LoaderServer&) = delete;
@@ -49,15 +46,16 @@ class LoaderServer {
     bool called_off = false;
   };
 
-  LoaderServer(const LoaderSources& sources, Options options, ListeningSocket socket, File wake);
+  LoaderServer(LoaderService parts, Options options, ListeningSocket socket, File wake);
   // Accepts, and notices who has gone.
   void watch();
   void accept_all() MR_EXCLUDES(mutex_);
   void forget_ended() MR_EXCLUDES(mutex_);
   void wake_up() const;
 
-  const LoaderSources& sources_;
+  const LoaderService parts_;
   const Options options_;
+  Gauge& connection_count_;
   const ListeningSocket socket_;
   const File wake_;
 

@@ -76,6 +76,30 @@ TEST_F(LoaderMessageTest, NonsenseIsRefused) {
   }
 }
 
+TEST_F(LoaderMessageTest, LossesComeBackAsTheyWere) {
+  const std::vector<SampleLoss> losses = {
+      {.epoch = 3,
+       .failure = {.place = {.position = 4, .source = 1, .sample = 9, .seed = 7},
+                   .key = "cat/9",
+                   .why = {StatusCode::kCorruption, "bad bytes"}},
+       .action = FaultAction::kSubstitute}};
+  const auto decoded = decode_losses(as_bytes(encode_losses(losses)));
+  ASSERT_TRUE(decoded) << decoded.error().to_string();
+  ASSERT_EQ(decoded->size(), 1u);
+  const SampleLoss& loss = decoded->front();
+  EXPECT_EQ(loss.epoch, 3u);
+  EXPECT_EQ(loss.failure.place, losses[0].failure.place);
+  EXPECT_EQ(loss.failure.key, "cat/9");
+  EXPECT_EQ(loss.failure.why.to_string(), losses[0].failure.why.to_string());
+  EXPECT_EQ(loss.action, FaultAction::kSubstitute);
+  EXPECT_TRUE(decode_losses(as_bytes("[]"))->empty());
+  for (const char* text : {"", "{}", "[1]", R"([{"action": "explode"}])"}) {
+    const auto nonsense = decode_losses(as_bytes(std::string(text)));
+    ASSERT_FALSE(nonsense) << text;
+    EXPECT_EQ(nonsense.error().code(), StatusCode::kCorruption);
+  }
+}
+
 TEST_F(LoaderMessageTest, FactsComeBackAsTheyWere) {
   const std::vector<SourceFacts> facts = some_facts();
   const std::string encoded = encode_facts(facts);
