@@ -20,6 +20,7 @@ constexpr Duration kRetryPauseMin = std::chrono::milliseconds(50);
 constexpr Duration kRetryPauseMax = std::chrono::seconds(5);
 
 bool may_pass(StatusCode code) {
+  if (code == StatusCode::kCorruption) return false;  // It has one more chance, and no more.
   return is_transient(code) || code == StatusCode::kResourceExhausted;
 }
 
