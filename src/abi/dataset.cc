@@ -52,6 +52,7 @@ Result<Batch> read_places(DatasetHandle& handle, std::uint64_t epoch,
   MR_ASSIGN_OR_RETURN(ReadBatch read,
                       read_batch(handle.context(deadline_in(timeout, kReadTimeout)), *engine,
                                  *order, std::move(places), handle.options().faults, handle.row()));
+  if (!read.losses.empty()) engine->report({.losses = std::move(read.losses)});
   return std::move(read.batch);
 }
 

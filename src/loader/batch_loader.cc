@@ -102,6 +102,8 @@ Result<BatchLoader::Next> BatchLoader::next(TimePoint deadline) {
   if (next->kind != NextKind::kBatch) return Next{.kind = next->kind};
   cursor_.take();
   note(next->taken);
+  std::vector<SampleLoss>& losses = next->taken.read.losses;
+  if (!losses.empty()) engine_->report({.losses = std::move(losses)});
   note_place();
   return Next{.batch = std::move(next->taken.read.batch)};
 }

@@ -39,16 +39,17 @@ Result<ReadBatch> read_batch(const RequestContext& context, BatchEngine& engine,
       read.batch = std::move(answer.batch);
       return read;
     }
-    LoaderReport report;
     for (const SampleFailure& failed : answer.failed) {
-      report.losses.push_back({.epoch = order.epoch(), .failure = failed, .action = policy.action});
+      read.losses.push_back({.epoch = order.epoch(), .failure = failed, .action = policy.action});
     }
-    engine.report(report);
-    if (policy.action == FaultAction::kRaise) return failure(describe_failure(answer.failed[0]));
+    if (policy.action == FaultAction::kRaise) {
+      engine.report({.losses = std::move(read.losses)});
+      return failure(describe_failure(answer.failed[0]));
+    }
     if (answer.failed.size() < places.size()) row.end();
-    read.losses.insert(read.losses.end(), report.losses.begin(), report.losses.end());
     const std::uint64_t failures = row.add(answer.failed.size());
     if (failures >= policy.failures_max) {
+      engine.report({.losses = std::move(read.losses)});
       return failure(describe_failure(answer.failed.back())
                          .with_context(fmt::format("{} samples in a row cannot be had", failures)));
     }

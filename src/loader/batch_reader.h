@@ -32,12 +32,15 @@ class FailureRow {
 
 struct ReadBatch {
   Batch batch = {};
-  std::vector<SampleLoss> losses = {};  // What is not in it, or is replaced.
+  // What is not in it, or is replaced. Whoever hands the batch out reports it to the engine: what
+  // was read ahead may never be asked for.
+  std::vector<SampleLoss> losses = {};
 };
 
 // Reads a batch and does what the policy says. The rule of a substitute is a function of the order
 // alone, so it is the same for any topology: the sample at position p is replaced by the first one
-// behind p, around the end, that can be had; position and seed stay p's. Safe from any thread.
+// behind p, around the end, that can be had; position and seed stay p's. Where it fails for
+// samples, these were reported. Safe from any thread.
 Result<ReadBatch> read_batch(const RequestContext& context, BatchEngine& engine,
                              const JobEpoch& order, std::vector<PlacedSample> places,
                              const FaultPolicy& policy, FailureRow& row);
