@@ -166,7 +166,7 @@ std::optional<Slice> BlockRead::one_piece() {
   for (const Piece& piece : pieces_) {
     const ByteRange at = bytes_of(piece.units, object_->version().size());
     if (at.offset > range_.offset || at.end() < range_.end()) continue;
-    const Slice part = piece.data.part(range_.offset - at.offset, range_.length);
+    Slice part = piece.data.part(range_.offset - at.offset, range_.length);
     if (range_.length == at.length || object_->shares(range_.length)) return part;
     // The copy is made at once where there is memory for it.
     Result<Buffer> buffer = parts_.buffers.try_allocate(range_.length);
