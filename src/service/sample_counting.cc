@@ -22,9 +22,10 @@ namespace {
 // How soon a call-off is noticed at the latest.
 constexpr Duration kWaitSlice = std::chrono::milliseconds(100);
 constexpr Duration kShardReadTimeout = std::chrono::minutes(5);
-// Of a shard that is read on, and behind a jump over the content of a member.
-constexpr std::uint64_t kOnwardBytes = kMiB;
-constexpr std::uint64_t kJumpBytes = 64 * kKiB;
+// What is read of a shard at a time: little at its begin and behind a jump over the content of a
+// member, since another jump may follow, and twice as much each time that it is read on.
+constexpr std::uint64_t kWindowBytesMin = 64 * kKiB;
+constexpr std::uint64_t kWindowBytesMax = kMiB;
 
 // The bytes of one shard, a window at a time. Needs one thread at a time.
 class ShardWindow {
@@ -49,8 +50,9 @@ class ShardWindow {
   Status cover(const RequestContext& context, std::uint64_t offset) {
     const std::uint64_t end = begin_ + window_.size();
     if (offset >= begin_ && offset < end) return {};
-    const std::uint64_t wanted = offset == end ? kOnwardBytes : kJumpBytes;
-    const ByteRange range{.offset = offset, .length = std::min(wanted, bytes_ - offset)};
+    const bool goes_on = !window_.empty() && offset == end;
+    wanted_bytes_ = goes_on ? std::min(2 * wanted_bytes_, kWindowBytesMax) : kWindowBytesMin;
+    const ByteRange range{.offset = offset, .length = std::min(wanted_bytes_, bytes_ - offset)};
     MR_ASSIGN_OR_RETURN(const Slice read, files_.read(context, index_, range));
     if (read.size() != range.length) {
       return {StatusCode::kCorruption, "a read has brought fewer bytes than there are"};
@@ -65,6 +67,7 @@ class ShardWindow {
   const EntryIndex index_;
   const std::uint64_t bytes_;
   std::uint64_t begin_ = 0;
+  std::uint64_t wanted_bytes_ = kWindowBytesMin;
   Slice window_;
 };
 

@@ -104,7 +104,7 @@ TEST_F(SampleCountingTest, CountsOnceAndKeepsTheIndexHere) {
   const auto index = counted->open(world.context, files, {.name = "/data"});
   ASSERT_TRUE(index) << index.error().to_string();
   EXPECT_EQ((*index)->samples(), kSamples);
-  EXPECT_LT(files->bytes, kShards * 2 * kMiB) << "the content of large members is passed over";
+  EXPECT_LT(files->bytes, kShards * kMiB) << "the content of large members is passed over";
   const std::uint64_t bytes = files->bytes;
   const auto again = counted->open(world.context, files, {.name = "/data"});
   ASSERT_TRUE(again);
@@ -143,7 +143,7 @@ TEST_F(SampleCountingTest, GoesOnWhenNobodyWaitsAnyMore) {
   files->hold(false);
   for (std::thread& each : waiting)
     each.join();
-  EXPECT_LT(files->bytes, kShards * 2 * kMiB) << "it is counted once for all";
+  EXPECT_LT(files->bytes, kShards * kMiB) << "it is counted once for all";
 }
 
 TEST_F(SampleCountingTest, EndsWithItsOwner) {
