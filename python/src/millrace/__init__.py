@@ -11,10 +11,10 @@ Importing it loads nothing native and starts nothing; that happens when a datase
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from ._library import library
-from .batch import Batch, Sample, Samples, rng
 from .batch_sampler import BatchSampler
 from .dataset import Dataset, Source
 from .errors import (ConflictError, CorruptionError, DeadlineExceededError, InvalidArgumentError,
@@ -22,8 +22,11 @@ from .errors import (ConflictError, CorruptionError, DeadlineExceededError, Inva
                      UnsupportedError)
 from .loader import Loader, add_digests
 from .ranks import Ranks, find_ranks
-from .torch_batch import collate, to_torch
 from .writer import Writer
+
+if TYPE_CHECKING:
+    from .batch import Batch, Sample, Samples, rng
+    from .torch_batch import collate, to_torch
 
 __all__ = [
     "Batch", "BatchSampler", "ConflictError", "CorruptionError", "Dataset",
@@ -36,8 +39,15 @@ __all__ = [
 __version__: str  # The release of the native library, which is loaded to tell.
 
 if not TYPE_CHECKING:
+    # What takes NumPy is imported when it is asked for, as a first batch is on its way by then.
+    _LATER = {"Batch": "batch", "Sample": "batch", "Samples": "batch", "rng": "batch",
+              "collate": "torch_batch", "to_torch": "torch_batch"}
 
-    def __getattr__(name: str) -> str:
+    def __getattr__(name: str) -> Any:
         if name == "__version__":
             return library().mr_release().decode()
-        raise AttributeError(f"module 'millrace' has no attribute '{name}'")
+        if name not in _LATER:
+            raise AttributeError(f"module 'millrace' has no attribute '{name}'")
+        value = getattr(importlib.import_module(f".{_LATER[name]}", __name__), name)
+        globals()[name] = value
+        return value

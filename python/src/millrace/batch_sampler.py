@@ -7,8 +7,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-import numpy as np
-
 from . import _library
 from .dataset import Dataset, Place, state_text
 from .loader import dealing_options, weight_shares
@@ -82,14 +80,14 @@ class BatchSampler:
     def _next(self) -> list[Place] | None:
         """The positions of the next step; None at the end of the epoch."""
         library = _library.library()
-        positions = np.empty(self.batch_size, dtype="<u8")
+        positions = (ctypes.c_uint64 * self.batch_size)()
         count = ctypes.c_size_t()
-        code = _library.call(library.mr_sampler_next, self.handle, positions.ctypes.data,
+        code = _library.call(library.mr_sampler_next, self.handle, positions,
                              len(positions), ctypes.byref(count))
         self._unfinished = code != _library.END
         if code == _library.END:
             return None
-        epoch, found = library.mr_sampler_epoch(self.handle), positions[:count.value].tolist()
+        epoch, found = library.mr_sampler_epoch(self.handle), positions[:count.value]
         if self._weights is not None:
             return [(epoch, position, self._weights) for position in found]
         return [(epoch, position) for position in found]

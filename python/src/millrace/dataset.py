@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import ctypes
 import dataclasses
 import json
@@ -10,19 +11,19 @@ import pathlib
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, TypeAlias
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from . import _library
-from .batch import Batch, Sample, Samples, batch_of
 from .errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from .batch import Batch, Sample  # It takes NumPy, which is imported when a batch is read.
 
 Shuffle: TypeAlias = bool | Literal["block", "full"]
 # A position of an epoch, perhaps with the state whose weights hold; or of the current epoch.
 Place: TypeAlias = tuple[int, int] | tuple[int, int, str]
 Index: TypeAlias = int | Place
-Transform: TypeAlias = Callable[[Sample], Any]
+Transform: TypeAlias = "Callable[[Sample], Any]"
 
 _ORDERS: dict[Shuffle, str] = {True: "block", False: "none", "block": "block", "full": "full"}
 _AT_A_TIME = 64  # Samples that iterating over a dataset reads at once.
@@ -170,14 +171,16 @@ class Dataset:
     def read(self, positions: Iterable[int], epoch: int | None = None) -> Batch:
         """The samples at some positions of an epoch, as one batch. With on_error="skip" it may have
         fewer samples than were asked for."""
+        from .batch import batch_of
+
+        wanted = array.array("q", positions)
         # Checked here, because a negative number would become a huge one.
-        wanted = np.asarray(list(positions), dtype="<i8")
-        if len(wanted) and not 0 <= wanted.min() <= wanted.max() < len(self):
-            raise IndexError(f"positions {wanted.min()} to {wanted.max()} of {len(self)}")
+        if wanted and not 0 <= min(wanted) <= max(wanted) < len(self):
+            raise IndexError(f"positions {min(wanted)} to {max(wanted)} of {len(self)}")
         handle = _library.Handle()
         _library.call(_library.library().mr_dataset_read, self.handle,
-                      self.epoch if epoch is None else epoch, wanted.ctypes.data, len(wanted), 0.0,
-                      ctypes.byref(handle))
+                      self.epoch if epoch is None else epoch, wanted.buffer_info()[0],
+                      len(wanted), 0.0, ctypes.byref(handle))
         return batch_of(handle)
 
     def __len__(self) -> int:
@@ -216,6 +219,8 @@ class Dataset:
 
     def __getitems__(self, indexes: Sequence[Index]) -> Sequence[Any]:
         """Several samples with one read: what the fetchers of torch ask for."""
+        from .batch import Samples
+
         places = [self._place(index) for index in indexes]
         if len({(reader, epoch) for reader, epoch, _ in places}) != 1:
             return [self._one(index) for index in indexes]

@@ -8,16 +8,20 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _library
-from .batch import Batch, batch_of
 from .dataset import Dataset, state_text
 from .errors import InvalidArgumentError
 from .ranks import Ranks, find_ranks
 
+if TYPE_CHECKING:
+    from .batch import Batch
+
 # How long a wait in the library lasts before Python may look at its signals.
 _SLICE_S = 0.2
+# No wait at all; 0 would be for ever.
+_AT_ONCE_S = 1e-6
 
 
 def dealing_options(ranks: Ranks, batch_size: int, drop_last: bool, pad: bool, replication: int,
@@ -121,25 +125,27 @@ class Loader:
         """The next batch of the epoch; None at its end, and after that the next epoch begins.
         TimeoutError where it is not there within `timeout` seconds. After a failure the next call
         tries the same batch again."""
-        library = _library.library()
         handle = _library.Handle()
         error = _library.Handle()
+
+        def ask(wait_s: float) -> int:
+            return int(_library.library().mr_loader_next(self.handle, wait_s, ctypes.byref(handle),
+                                                         ctypes.byref(error)))
+
         end = math.inf if timeout is None else time.monotonic() + timeout
-        while True:
-            # Never 0, which would be for ever.
-            wait = max(min(_SLICE_S, end - time.monotonic()), 1e-6)
-            code = library.mr_loader_next(self.handle, wait, ctypes.byref(handle),
-                                          ctypes.byref(error))
-            if code == _library.OK:
-                self._inside = True
-                return batch_of(handle)
-            if code == _library.END:
-                self._inside = False
-                return None
-            if code != _library.AGAIN:
-                raise _library.failure(code, error)
-            if time.monotonic() >= end:
+        code = ask(_AT_ONCE_S)
+        # NumPy takes a tenth of a second, in which the first batch is on its way.
+        from .batch import batch_of
+
+        while code == _library.AGAIN:
+            left = end - time.monotonic()
+            if left <= 0:
                 raise TimeoutError(f"no batch within {timeout} seconds")
+            code = ask(min(_SLICE_S, left))
+        if code not in (_library.OK, _library.END):
+            raise _library.failure(code, error)
+        self._inside = code == _library.OK
+        return batch_of(handle) if self._inside else None
 
     def __iter__(self) -> Iterator[Any]:
         # Some count batches and never ask for the one behind the last: their epoch has ended too.
