@@ -1,5 +1,6 @@
 // Step 3 of a collection: what is alive.
 
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,9 +12,19 @@ namespace millrace {
 
 Status GarbageCollector::find_live_layouts(const RequestContext& context) {
   MR_ASSIGN_OR_RETURN(auto listings, registry_.every_version(request(context)));
+  std::set<VersionRef> listed;
   for (VersionListing& listing : listings) {
     if (!listing.entry) return std::move(listing.entry).error();
     if (listing.entry->facts) MR_RETURN_IF_ERROR(add_layouts_of(context, *listing.entry));
+    listed.insert(listing.ref);
+  }
+  // Logs stay for ever. A list that lacks one would cost that version all that it has.
+  for (const auto& [ref, before] : fates_->versions()) {
+    if (listed.contains(ref)) continue;
+    return {StatusCode::kUnavailable,
+            fmt::format("{} was listed when this collection began, and is not now: nothing is "
+                        "deleted; begin again",
+                        ref.text())};
   }
   return {};
 }

@@ -4,6 +4,8 @@
 #include <array>
 #include <random>
 
+#include <gmock/gmock.h>
+
 #include "dataset/append_log_listing.h"
 #include "dataset/reserved_keys.h"
 #include "dataset/sample_index_store.h"
@@ -253,6 +255,36 @@ TEST(GarbageCollector, RefusesWhileALogHasAGap) {
   ASSERT_FALSE(failed.has_value());
   EXPECT_NE(failed.error().message().find(record[0].value()), std::string::npos);
   EXPECT_EQ(world.stored(), before);
+}
+
+// As a store might whose lists are not to be relied on.
+TEST(GarbageCollector, DeletesNothingWhenAVersionIsNoLongerListed) {
+  std::uint64_t refused = 0;
+  for (std::uint64_t moment = 1; moment <= 20; ++moment) {
+    SCOPED_TRACE(moment);
+    GarbageWorld world;
+    ASSERT_TRUE(world.publisher().publish(ref_of("a@v1"), std::nullopt).ok());
+    ASSERT_TRUE(world.publisher().publish(ref_of("a@v2"), ref_of("a@v1")).ok());
+    ASSERT_TRUE(world.registry().remove(world.context, ref_of("a@v1"), "test", kNoRetention));
+    const auto before = world.stored();
+    const std::string log = version_log_prefix(ref_of("a@v2"));
+    const std::array records = {ObjectKey(log + log_record_file_name(1)),
+                                ObjectKey(log + log_record_file_name(2))};
+    std::uint64_t calls = 0;
+    GuardedObjectStore store(world.memory, [&]() -> Status {
+      return ++calls == moment ? world.memory->remove(world.context, records) : Status();
+    });
+    GarbageOptions options;
+    options.manifest_directory = world.folder.file("gc");
+    const auto report =
+        GarbageCollector({store, world.clock, world.random, writer_of("gc")}, options)
+            .run(world.context);
+    if (report || report.error() != StatusCode::kUnavailable) continue;
+    ++refused;
+    EXPECT_THAT(report.error().message(), ::testing::StartsWith("a@v2 was listed"));
+    EXPECT_EQ(world.stored(), before);
+  }
+  EXPECT_GT(refused, 0U);
 }
 
 // Whenever another collection runs from its begin to its end inside this one: this one ends well,

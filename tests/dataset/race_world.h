@@ -4,6 +4,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <random>
 #include <set>
 #include <string>
@@ -90,6 +91,7 @@ class RaceWorld {
   bool names_another(const RaceProcess& process, const std::string& text) const;
   void check_round_version();
   void check_versions();
+  std::optional<VersionContents> whole_contents(const VersionEntry& entry);
   void check_contents(const VersionEntry& entry, const VersionContents& contents) const;
   void check_alias(const std::string& alias);
   void check_nothing_is_left();
