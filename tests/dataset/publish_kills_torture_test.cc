@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <map>
 #include <set>
+#include <thread>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -128,9 +129,13 @@ class PublishKillLoop {
                                      [](PublishPoint) {});
     EXPECT_TRUE(base) << base.error().to_string();
     server_.clear_requests();
+    const int ours = server_.connections_open();
     const int first = run_child(std::string(point.name), time);
     if (first == 0) return false;
     EXPECT_EQ(first, kKilled);
+    // What it had sent when it was killed may still be on its way through the server.
+    while (server_.connections_open() > ours)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     const auto before = sent_bytes();
     const bool visible = killed.registry().resolve(context_, ref_of("d@v2")).has_value();
     EXPECT_EQ(visible, point.point >= PublishPoint::kCommitted);

@@ -237,6 +237,7 @@ std::string StrictS3Server::virtual_host_url(const std::string& bucket) const {
 
 uint16_t StrictS3Server::port() const { return http_->port(); }
 uint64_t StrictS3Server::connections_accepted() const { return http_->connections_accepted(); }
+int StrictS3Server::connections_open() const { return http_->connections_open(); }
 void StrictS3Server::close_connections() { http_->close_connections(); }
 
 void StrictS3Server::set_quirks(StrictS3Quirks quirks) {

@@ -141,6 +141,7 @@ class StrictS3Server {
   std::string virtual_host_url(const std::string& bucket = "test-bucket") const;
   uint16_t port() const;
   uint64_t connections_accepted() const;
+  int connections_open() const;
   void close_connections();
 
   // Behaviour.
