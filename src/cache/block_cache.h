@@ -47,8 +47,8 @@ struct CheckReport {
 // Blocks of immutable objects on local disks: the first reader pays, everyone after reads at local
 // speed. docs/life_of_a_read.md follows a read through it.
 //
-// All methods are safe from any thread. read() is asynchronous; the others block and must not run
-// on an event loop, nor on the cache's own executors.
+// All methods are safe from any thread. read() and expect() do not wait; the others block and must
+// not run on an event loop, nor on the cache's own executors.
 class BlockCache {
  public:
   virtual ~BlockCache() = default;
@@ -75,6 +75,12 @@ class BlockCache {
   // no memory once it is on the disk. kResourceExhausted when it does not fit.
   virtual Status warm(const RequestContext& context, const ObjectVersion& object, ByteRange range,
                       Urgency urgency) = 0;
+  // Somebody will probably read the range soon: it is fetched when no reader's fetch waits, and
+  // kept in memory for him for a while. Nothing happens where too much is fetched ahead already,
+  // where a plan says what is read, or where reading ahead is off. Does not block, and at most a
+  // window of the readahead, or a quarter of the disk's share, is taken from the range.
+  virtual void expect(const RequestContext& context, const ObjectVersion& object,
+                      ByteRange range) = 0;
   // Takes the object off the disk. kConflict while some of it is being fetched.
   virtual Status drop(const RequestContext& context, const ObjectVersion& object) = 0;
 

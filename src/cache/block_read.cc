@@ -49,6 +49,19 @@ bool ensure_loaded(const ReadParts& parts, const std::shared_ptr<CachedObject>& 
   return false;
 }
 
+void fetch_ahead(const ReadParts& parts, const std::shared_ptr<CachedObject>& object,
+                 UnitRange units, std::uint32_t fetch_units_max,
+                 const std::shared_ptr<FetchAccount>& account) {
+  // A pass, because the object may be loaded when the cache is going.
+  std::optional<Gate::Pass> pass = parts.gate.enter();
+  if (!pass) return;
+  auto fetch = [&parts, object, units, fetch_units_max, account, inside = std::move(*pass)] {
+    parts.filler.start(object, object->prefetch(units, fetch_units_max), account);
+  };
+  auto shared = std::make_shared<decltype(fetch)>(std::move(fetch));
+  if (ensure_loaded(parts, object, [shared] { (*shared)(); })) (*shared)();
+}
+
 void BlockRead::start(const ReadParts& parts, Gate::Pass pass, const RequestContext& context,
                       std::shared_ptr<CachedObject> object, ByteRange range,
                       Completion<Slice> done) {

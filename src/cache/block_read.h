@@ -42,6 +42,13 @@ struct ReadParts {
 bool ensure_loaded(const ReadParts& parts, const std::shared_ptr<CachedObject>& object,
                    Task when_loaded);
 
+// Fetches units that nobody waits for yet, once the object is loaded: what is neither on the disk
+// nor on its way, in requests of at most `fetch_units_max`, at the cost of `account`, which may be
+// null. Does not block.
+void fetch_ahead(const ReadParts& parts, const std::shared_ptr<CachedObject>& object,
+                 UnitRange units, std::uint32_t fetch_units_max,
+                 const std::shared_ptr<FetchAccount>& account);
+
 // One read that the fast path could not answer: some of it is not on the disk, was not checked yet,
 // or is not in memory.
 //

@@ -87,12 +87,13 @@ class CachedObject {
                                                       std::uint32_t fetch_units_max);
 
   // While a plan says what is read next, nothing is guessed.
+  bool planned() const { return planned_.load(std::memory_order_relaxed); }
   void set_planned(bool planned) { planned_.store(planned, std::memory_order_relaxed); }
   // Small parts of what is fetched are copied out of it: smaller than the least that is worth
   // sharing, and any part for a job with a plan, which gathers parts of many pieces and would keep
   // all of those in memory.
   bool shares(std::uint64_t part_bytes) const {
-    return part_bytes >= kSharedBytesMin && !planned_.load(std::memory_order_relaxed);
+    return part_bytes >= kSharedBytesMin && !planned();
   }
   // How urgent the flight is by now.
   Urgency urgency(const Flight& flight);

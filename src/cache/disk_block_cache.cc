@@ -17,6 +17,8 @@ constexpr std::uint32_t kWarmWindowUnits = 16 * kBlockUnits;
 constexpr std::uint32_t kUnitsCheckedAtOnceMax = 16 * kBlockUnits;
 // How long it waits when too much is fetched ahead already.
 constexpr Duration kRefusedPause = std::chrono::milliseconds(20);
+// Of the disk that it is for: what is expected must not push out what is being read.
+constexpr std::uint64_t kExpectedShare = 4;
 
 // Of several who answer, the first does.
 class FirstAnswer {
@@ -65,6 +67,7 @@ DiskBlockCache::DiskBlockCache(const BlockCacheEnvironment& environment,
                                const BlockCacheOptions& options,
                                std::vector<std::unique_ptr<CacheDirectory>> directories)
     : environment_(environment),
+      expected_bytes_max_(options.readahead.window_bytes_max),
       hits_(environment.metrics.counter(MetricId::kCacheReads,
                                         {static_cast<std::size_t>(CacheSource::kDisk)})),
       hit_bytes_(environment.metrics.counter(MetricId::kCacheReadBytes,
@@ -294,6 +297,18 @@ Status DiskBlockCache::warm(const RequestContext& context, const ObjectVersion& 
     rest = {window.end(), rest.count - window.count};
   }
   return {};
+}
+
+void DiskBlockCache::expect(const RequestContext& context, const ObjectVersion& object,
+                            ByteRange range) {
+  if (range.offset >= object.size()) return;
+  const CacheSpace& space = directories_.of(object.digest()).space();
+  range.length = std::min({range.length, object.size() - range.offset, expected_bytes_max_,
+                           space.limit_bytes() / kExpectedShare});
+  if (range.empty()) return;
+  const std::shared_ptr<CachedObject> cached = objects_.find_or_add(object);
+  if (cached->planned()) return;
+  fetch_ahead(parts_, cached, units_of(range), parts_.fetch_units_max, context.account());
 }
 
 Status DiskBlockCache::wait_for(const RequestContext& context, CachedObject& object,

@@ -68,6 +68,7 @@ class DiskBlockCache final : public BlockCache {
                                                         const ObjectVersion& object) override;
   Status warm(const RequestContext& context, const ObjectVersion& object, ByteRange range,
               Urgency urgency) override;
+  void expect(const RequestContext& context, const ObjectVersion& object, ByteRange range) override;
   Status drop(const RequestContext& context, const ObjectVersion& object) override;
   Result<CheckReport> verify(const RequestContext& context, const ObjectVersion& object) override;
   Result<CheckReport> scrub(const RequestContext& context, const ScrubOptions& options) override;
@@ -100,6 +101,7 @@ class DiskBlockCache final : public BlockCache {
   void end_scan();
 
   const BlockCacheEnvironment environment_;
+  const std::uint64_t expected_bytes_max_;
   Counter& hits_;
   Counter& hit_bytes_;
   Counter& fresh_hits_;

@@ -216,17 +216,8 @@ void PlannedReads::send(const std::vector<Prefetch>& prefetches) {
   for (const Prefetch& prefetch : prefetches) {
     const std::shared_ptr<CachedObject> object = objects_.find_or_add(prefetch.object);
     object->set_planned(true);
-    // A pass, because the object may be loaded when this cache is going.
-    std::optional<Gate::Pass> pass = parts_.gate.enter();
-    if (!pass) return;
-    auto fetch = [this, object, units = prefetch.units, account = prefetch.account,
-                  inside = std::move(*pass)] {
-      parts_.filler.start(
-          object, object->prefetch(units, std::min(parts_.fetch_units_max, kPlannedPieceUnits)),
-          account);
-    };
-    auto shared = std::make_shared<decltype(fetch)>(std::move(fetch));
-    if (ensure_loaded(parts_, object, [shared] { (*shared)(); })) (*shared)();
+    fetch_ahead(parts_, object, prefetch.units,
+                std::min(parts_.fetch_units_max, kPlannedPieceUnits), prefetch.account);
   }
 }
 

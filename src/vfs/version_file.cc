@@ -23,7 +23,8 @@ std::vector<FilePart> cut(const std::vector<FilePart>& parts, ByteRange range) {
     if (begin >= end) continue;
     needed.push_back({.file_offset = begin,
                       .object = part.object,
-                      .bytes = {part.bytes.offset + (begin - part.file_offset), end - begin}});
+                      .bytes = {part.bytes.offset + (begin - part.file_offset), end - begin},
+                      .number = part.number});
   }
   return needed;
 }
@@ -84,6 +85,18 @@ void VersionFile::read_from(const Objects& objects, const RequestPtr& request,
     GatheredRead::start(tree_->reads(), request->context, needed, request->range,
                         std::move(answered));
   }
+  for (const FilePart& part : needed)
+    note_read(objects, request, part);
+}
+
+void VersionFile::note_read(const Objects& objects, const RequestPtr& request,
+                            const FilePart& part) {
+  const std::uint64_t bytes = objects->note_read(part);
+  if (bytes == 0) return;
+  // Where there is much to do already, a guess can be left out.
+  static_cast<void>(tree_->reads().work.submit([objects, request, number = part.number, bytes] {
+    objects->expect_behind(request->context, number, bytes);
+  }));
 }
 
 void VersionFile::failed(const Objects& objects, const RequestPtr& request, Completion<Slice> done,

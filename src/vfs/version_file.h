@@ -41,6 +41,8 @@ class VersionFile final : public OpenFile, public std::enable_shared_from_this<V
   std::shared_ptr<ReadAccount> account_of(const RequestContext& context) const;
   void read_from(const Objects& objects, const RequestPtr& request, Completion<Slice> done,
                  bool may_renew);
+  // What was sent makes us expect others.
+  void note_read(const Objects& objects, const RequestPtr& request, const FilePart& part);
   // A read has failed: once more with a newer layout, if there is one and that may be why.
   void failed(const Objects& objects, const RequestPtr& request, Completion<Slice> done, Status why,
               bool may_renew);

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/current_request.h"
 #include "dataset/publish_uploads.h"
 
 namespace millrace {
@@ -15,7 +16,8 @@ Result<std::vector<FilePart>> VersionObjects::parts(const ManifestEntry& file) c
     MR_ASSIGN_OR_RETURN(ObjectVersion object, object_of(file, extent));
     parts.push_back({.file_offset = at,
                      .object = std::move(object),
-                     .bytes = {extent.offset, extent.logical_bytes}});
+                     .bytes = {extent.offset, extent.logical_bytes},
+                     .number = extent.object});
     at += extent.logical_bytes;
   }
   return parts;
@@ -35,7 +37,7 @@ Result<ObjectVersion> VersionObjects::object(std::uint32_t number) const {
   {
     MutexLock lock(shard.mutex);
     const auto known = shard.objects.find(number);
-    if (known != shard.objects.end()) return known->second;
+    if (known != shard.objects.end()) return known->second.version;
   }
   MR_ASSIGN_OR_RETURN(ManifestObject known_there, manifest_->object(number));
   const ObjectContent content =
@@ -43,8 +45,29 @@ Result<ObjectVersion> VersionObjects::object(std::uint32_t number) const {
   MR_ASSIGN_OR_RETURN(ObjectVersion version, object_version(std::move(known_there), content));
   MutexLock lock(shard.mutex);
   if (shard.objects.size() >= kObjectsPerShardMax) shard.objects.erase(shard.objects.begin());
-  shard.objects.emplace(number, version);
+  shard.objects.emplace(number, Known{.version = version, .progress = {}});
   return version;
+}
+
+std::uint64_t VersionObjects::note_read(const FilePart& part) const {
+  if (part.number == kOwnObject || part.object.content() != ObjectContent::kManyFiles) return 0;
+  Shard& shard = shards_[part.number % kShards];
+  MutexLock lock(shard.mutex);
+  const auto known = shard.objects.find(part.number);
+  if (known == shard.objects.end()) return 0;
+  return known->second.progress.note_read(part.bytes, part.object.size());
+}
+
+// Objects are numbered in the order of the files. A large file that lies between two packs takes
+// longer to read than the round trips that this is about.
+void VersionObjects::expect_behind(const RequestContext& context, std::uint32_t number,
+                                   std::uint64_t bytes) const {
+  if (number + 1 >= manifest_->objects()) return;
+  const CurrentRequest current(context);
+  const Result<ObjectVersion> next = object(number + 1);
+  if (next && next->content() == ObjectContent::kManyFiles) {
+    cache_.expect(context, *next, {0, bytes});
+  }
 }
 
 Result<ObjectVersion> VersionObjects::object_version(ManifestObject object,

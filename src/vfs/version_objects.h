@@ -10,6 +10,7 @@
 #include "cache/object_version.h"
 #include "dataset/manifest.h"
 #include "dataset/store_resolver.h"
+#include "vfs/pack_progress.h"
 
 namespace millrace {
 
@@ -18,6 +19,7 @@ struct FilePart {
   std::uint64_t file_offset = 0;
   ObjectVersion object;
   ByteRange bytes;
+  std::uint32_t number = kOwnObject;  // Of the object in the manifest.
 };
 
 // Where the files of one layout lie, in the cache's terms. Objects that many files share are put
@@ -42,14 +44,25 @@ class VersionObjects {
   // By its number in the manifest.
   Result<ObjectVersion> object(std::uint32_t number) const;
 
+  // A part is read: how much to expect of what lies behind its object; 0 mostly. Does not block.
+  std::uint64_t note_read(const FilePart& part) const;
+  // Has the beginning of the next object fetched ahead, if that is a pack. May block for the
+  // manifest; what fails is fetched when it is read.
+  void expect_behind(const RequestContext& context, std::uint32_t number,
+                     std::uint64_t bytes) const;
+
  private:
   static constexpr std::size_t kShards = 16;
   // 64 MiB each: the packs that are read at a time are far fewer.
   static constexpr std::size_t kObjectsPerShardMax = 256;
 
+  struct Known {
+    ObjectVersion version;
+    PackProgress progress;
+  };
   struct Shard {
     Mutex mutex;
-    std::unordered_map<std::uint32_t, ObjectVersion> objects MR_GUARDED_BY(mutex);
+    std::unordered_map<std::uint32_t, Known> objects MR_GUARDED_BY(mutex);
   };
 
   Result<ObjectVersion> object_of(const ManifestEntry& file, const Extent& extent) const;

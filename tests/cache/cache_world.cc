@@ -62,6 +62,7 @@ Status CacheWorld::start(const std::vector<CacheDirectoryOptions>& more_director
   options.directories.insert(options.directories.end(), more_directories.begin(),
                              more_directories.end());
   options.readahead = options_.readahead;
+  options.fetches = options_.fetches;
   options.planned_bytes_ahead_max = options_.planned_bytes_ahead_max;
   auto cache = DiskBlockCache::open({.disk = options_.faulty_disk ? disk : *options_.other_disk,
                                      .clock = system_clock(),

@@ -25,6 +25,7 @@ struct CacheWorldOptions {
   std::uint64_t quota_bytes = kGiB;
   std::uint64_t memory_bytes_max = 256 * kMiB;
   ReadaheadOptions readahead = {};
+  FetchQueueOptions fetches = {};
   std::uint64_t disk_bytes = 64 * kGiB;
   std::uint64_t planned_bytes_ahead_max = 128 * kMiB;
   // Another disk than the one in memory, which remembers all that was ever written.
