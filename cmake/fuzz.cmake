@@ -2,9 +2,6 @@
 # the fuzzer's coverage counters (MILLRACE_SANITIZE in the asan preset), only these link its main().
 file(GLOB fuzzers CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/fuzz/*_fuzz.cc")
 add_custom_target(fuzzers)
-# The NFS client of the tests speaks to the server that is fuzzed.
-file(GLOB nfs_client CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/tests/frontends/nfs4/nfs_client_*.cc")
-list(FILTER nfs_client EXCLUDE REGEX "_test\\.cc$")
 foreach(fuzzer IN LISTS fuzzers)
   cmake_path(GET fuzzer STEM name)
   add_executable(${name} ${fuzzer})
@@ -13,4 +10,5 @@ foreach(fuzzer IN LISTS fuzzers)
   target_link_options(${name} PRIVATE -fsanitize=fuzzer)
   add_dependencies(fuzzers ${name})
 endforeach()
-target_sources(nfs_compound_fuzz PRIVATE ${nfs_client})
+# The NFS client of the tests writes the calls to the server that is fuzzed, and reads its answers.
+target_sources(nfs_compound_fuzz PRIVATE "${CMAKE_SOURCE_DIR}/tests/frontends/nfs4/nfs_client_call.cc")

@@ -57,7 +57,7 @@ void NfsCompound::retry(std::shared_ptr<const std::string> reply) {
 }
 
 bool NfsCompound::must_move() {
-  moves_ = connection().loop().on_loop_thread();
+  moves_ = connection().on_loop_thread();
   return moves_;
 }
 
@@ -126,7 +126,7 @@ bool NfsCompound::step() {
 
   if (row->waits == NfsWaits::kAlways && must_move()) return move(before);
   std::optional<AtHandOnly> at_hand;
-  if (row->waits == NfsWaits::kPerhaps && connection().loop().on_loop_thread()) at_hand.emplace();
+  if (row->waits == NfsWaits::kPerhaps && connection().on_loop_thread()) at_hand.emplace();
   NfsStatus status = row->execute(*this);
   if (moves_) return move(before);
   // Whoever comes second goes on: the answer may have come before the operation returned.
@@ -150,7 +150,7 @@ bool NfsCompound::move(const XdrReader& arguments) {
 
 void NfsCompound::deliver() {
   if (wait_.exchange(Wait::kDelivered) != Wait::kWaiting) return;
-  connection().loop().resume([self = shared_from_this()] {
+  connection().resume([self = shared_from_this()] {
     self->wait_ = Wait::kNone;
     if (self->end_step(std::exchange(self->then_, {})())) self->run();
   });

@@ -57,7 +57,8 @@ class RpcHandler {
 // One client's connection: takes calls in the order in which they arrive, and sends answers in the
 // order in which they come. Calls to the client go the same way.
 //
-// Touched by the loop's thread only, but for what says otherwise.
+// Touched by the loop's thread only, but for what says otherwise. Virtual is what a call does with
+// its connection while it runs: a double without socket and thread takes its place.
 class RpcConnection : public std::enable_shared_from_this<RpcConnection> {
  public:
   struct Parts {
@@ -68,6 +69,7 @@ class RpcConnection : public std::enable_shared_from_this<RpcConnection> {
     std::vector<std::byte>& scratch;
   };
   RpcConnection(const Parts& parts, NfsConnectionId id, File socket, NetworkAddress peer);
+  virtual ~RpcConnection() = default;
 
   void start();
   void close(RpcEnd end = RpcEnd::kClosed);
@@ -88,13 +90,15 @@ class RpcConnection : public std::enable_shared_from_this<RpcConnection> {
   // From any thread.
   NfsConnectionId id() const { return id_; }
   const NetworkAddress& peer() const { return peer_; }
-  EventLoop& loop() const { return parts_.loop; }
+  virtual bool on_loop_thread() const { return parts_.loop.on_loop_thread(); }
+  // Goes on with a call there.
+  virtual void resume(Task task) { parts_.loop.resume(std::move(task)); }
   // Sends an answer, or only notes that there is none when it is empty.
-  void answer(std::vector<XdrPiece> pieces);
+  virtual void answer(std::vector<XdrPiece> pieces);
   // Calls a procedure of the client, with its arguments in XDR; the transaction's id is ours. The
   // answer is the client's record; kUnavailable when the connection ends first, kDeadlineExceeded
   // when the client takes too long.
-  void call(RpcCall call, std::string arguments, Completion<Slice> done);
+  virtual void call(RpcCall call, std::string arguments, Completion<Slice> done);
 
  private:
   struct Callback {
