@@ -27,6 +27,9 @@ BenchOptions parse_options(int argc, char** argv, BenchOptions defaults) {
   if (!options.parts.empty()) {
     app.add_option("--only", options.only, "Only this part")->check(CLI::IsMember(options.parts));
   }
+  if (!options.congestion.empty()) {
+    app.add_option("--congestion", options.congestion, "Congestion control of all connections");
+  }
   app.add_flag("--ours-only", options.ours_only, "No peers and no result: for a profiler");
   try {
     app.parse(argc, argv);

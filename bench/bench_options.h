@@ -14,7 +14,9 @@ struct BenchOptions {
   std::size_t loops = 1;    // Event loops of our HTTP client.
   std::uint64_t files = 0;  // How many are published; 0 where none are.
   bool tls = false;         // Over https, where files are published.
-  bool ours_only = false;   // No peers and no result: for a profiler.
+  // Of TCP, in a network of the benchmark's own; empty where it is the machine's.
+  std::string congestion{};
+  bool ours_only = false;  // No peers and no result: for a profiler.
   // What can run alone, and which of it does; empty: all.
   std::vector<std::string> parts{};
   std::string only{};

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/time_format.h"
 #include "base/version.h"
+#include "bench/own_network.h"
 
 namespace millrace::bench {
 namespace {
@@ -44,6 +45,7 @@ json machine() {
   return {{"cpu", cpu_model()},
           {"cores", ::sysconf(_SC_NPROCESSORS_ONLN)},
           {"kernel", std::string(name.release)},
+          {"congestion", congestion_control()},
           {"load", load_average()}};
 }
 

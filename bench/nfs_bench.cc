@@ -16,6 +16,7 @@
 #include "bench/bench_store.h"
 #include "bench/generated_store.h"
 #include "bench/nfs_load.h"
+#include "bench/own_network.h"
 #include "bench/served_tree.h"
 #include "platform/file.h"
 #include "tests/servers/ganesha_server.h"
@@ -103,6 +104,8 @@ void run(const BenchOptions& options) {
   if (::geteuid() != 0) {
     give_up({StatusCode::kPermissionDenied, "only root can run nfs-ganesha's VFS back end"});
   }
+  enter_own_network(options.congestion);
+  fmt::print("TCP paces itself by {}\n", congestion_control());
   const ServedTree tree([&](const std::string& root) {
     write_tree(root, options.wants_part("list") ? options.files : 0);
   });
@@ -145,6 +148,8 @@ int main(int argc, char** argv) {
                     {.seconds = 2,
                      .rounds = 5,
                      .files = 1'000'000,
+                     // What Linux has by default, whatever this machine is set to.
+                     .congestion = "cubic",
                      .parts = {"read_1m", "read_4k", "small_files", "list", "sendfile"}});
   return run_bench("nfs", [&] { run(options); });
 }
