@@ -1,7 +1,9 @@
 #include "frontends/nfs4/nfs_attributes.h"
 
+#include <array>
 #include <cassert>
 #include <cstdint>
+#include <cstring>
 #include <string>
 
 #include "frontends/nfs4/nfs_state_numbers.h"
@@ -61,11 +63,18 @@ constexpr NfsBitmap kSettable = {kSize, kMode, kOwner, kOwnerGroup};
 
 constexpr std::uint64_t kSecond = 1'000'000'000;
 
-void write_time(XdrWriter& writer, WallTime time) {
+template <class Number>
+std::size_t store_number(std::byte* at, Number number) {
+  store_xdr(at, number);
+  return sizeof number;
+}
+
+std::size_t store_time(std::byte* at, WallTime time) {
   const auto since = time.time_since_epoch();
   const auto seconds = std::chrono::floor<std::chrono::seconds>(since);
-  writer.i64(seconds.count());
-  writer.u32(static_cast<std::uint32_t>((since - seconds).count()));
+  store_xdr(at, static_cast<std::uint64_t>(seconds.count()));
+  store_xdr(at + sizeof(std::uint64_t), static_cast<std::uint32_t>((since - seconds).count()));
+  return sizeof(std::uint64_t) + sizeof(std::uint32_t);
 }
 
 NfsFileType file_type(NodeKind kind) {
@@ -144,9 +153,13 @@ std::uint64_t NfsAttributeWriter::change_of(const NodeAttributes& node) const {
   return static_cast<std::uint64_t>(now.time_since_epoch().count()) / kSecond * kSecond;
 }
 
+NfsBitmap NfsAttributeWriter::given(const NfsBitmap& wanted) const {
+  return wanted & nfs_supported_attributes(minor_version);
+}
+
 void NfsAttributeWriter::write(XdrWriter& writer, const NfsBitmap& wanted,
                                const NfsNode& node) const {
-  const NfsBitmap given = wanted & nfs_supported_attributes(minor_version);
+  const NfsBitmap given = this->given(wanted);
   given.write(writer);
   const XdrWriter::Mark length = writer.mark();
   writer.u32(0);
@@ -164,37 +177,53 @@ void NfsAttributeWriter::write_value(XdrWriter& writer, NfsAttribute attribute,
   (void)written;
 }
 
+std::size_t NfsAttributeWriter::store_own(std::byte* at, NfsAttribute attribute,
+                                          const NfsNode& node) const {
+  const NodeAttributes& facts = node.attributes;
+  switch (attribute) {
+    case kChange:
+      return store_number(at, change_of(facts));
+    case kSize:
+    case kSpaceUsed:
+      return store_number(at, facts.size);
+    case kFilehandle: {
+      const NfsHandles::Bytes handle = handles.encode(view.handle_of(node.place));
+      store_xdr(at, static_cast<std::uint32_t>(handle.size()));
+      std::memcpy(at + sizeof(std::uint32_t), handle.data(), handle.size());
+      return sizeof(std::uint32_t) + handle.size();
+    }
+    case kFileId:
+      return store_number(at, facts.number.value());
+    case kMountedOnFileId:
+      return store_number(at, node.mounted_on);
+    case kMode:
+      return store_number(at, std::uint32_t{shown_permissions(facts, NfsView::policy())});
+    case kTimeAccess:
+    case kTimeMetadata:
+    case kTimeModify:
+      return store_time(at, facts.modified);
+    default:
+      return 0;
+  }
+}
+
 bool NfsAttributeWriter::write_node_value(XdrWriter& writer, NfsAttribute attribute,
                                           const NfsNode& node) const {
+  std::array<std::byte, kOwnBytesMax> own;
+  if (const std::size_t size = store_own(own.data(), attribute, node); size > 0) {
+    writer.fixed(ByteView(own).first(size));
+    return true;
+  }
   const NodeAttributes& facts = node.attributes;
   const ExportPolicy policy = NfsView::policy();
   switch (attribute) {
     case kType:
       writer.enumeration(file_type(facts.kind));
       return true;
-    case kChange:
-      writer.u64(change_of(facts));
-      return true;
-    case kSize:
-    case kSpaceUsed:
-      writer.u64(facts.size);
-      return true;
     case kFsid:
       // The directories above the exports are a file system of their own.
       writer.u64(node.place.exported != nullptr ? node.place.exported->id() : 0);
       writer.u64(0);
-      return true;
-    case kFilehandle:
-      writer.opaque(handles.encode(view.handle_of(node.place)));
-      return true;
-    case kFileId:
-      writer.u64(facts.number.value());
-      return true;
-    case kMountedOnFileId:
-      writer.u64(node.mounted_on);
-      return true;
-    case kMode:
-      writer.u32(shown_permissions(facts, policy));
       return true;
     case kNumLinks:
       writer.u32(facts.kind == NodeKind::kDirectory ? 2 : 1);
@@ -204,11 +233,6 @@ bool NfsAttributeWriter::write_node_value(XdrWriter& writer, NfsAttribute attrib
       return true;
     case kOwnerGroup:
       writer.text(std::to_string(policy.gid));
-      return true;
-    case kTimeAccess:
-    case kTimeMetadata:
-    case kTimeModify:
-      write_time(writer, facts.modified);
       return true;
     default:
       return false;
@@ -282,7 +306,8 @@ bool NfsAttributeWriter::write_server_value(XdrWriter& writer, NfsAttribute attr
       writer.u64(0);
       return true;
     case kTimeDelta:
-      write_time(writer, WallTime(Duration(1)));
+      writer.u64(0);
+      writer.u32(1);  // A nanosecond.
       return true;
     case kChangeAttrType:
       writer.enumeration(NfsChangeType::kMonotonic);

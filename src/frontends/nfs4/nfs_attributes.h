@@ -36,13 +36,19 @@ struct NfsAttributeWriter {
 
   // A fattr4 with those of `wanted` that are supported.
   void write(XdrWriter& writer, const NfsBitmap& wanted, const NfsNode& node) const;
+  // Those of `wanted` that are supported; and the value of one of them.
+  NfsBitmap given(const NfsBitmap& wanted) const;
+  void write_value(XdrWriter& writer, NfsAttribute attribute, const NfsNode& node) const;
+  // The value of an attribute in which nodes of one kind and export differ, in XDR: `at` has room
+  // for kOwnBytesMax. Returns its size, which is the same for all nodes; 0 for other attributes.
+  static constexpr std::size_t kOwnBytesMax = sizeof(std::uint32_t) + NfsHandles::kHandleBytes;
+  std::size_t store_own(std::byte* at, NfsAttribute attribute, const NfsNode& node) const;
   // Grows with every change. What never changes keeps its value for ever; of lists, which are at
   // most kShortLifetime old, nobody knows when they change, so they are taken to do it all the
   // time.
   std::uint64_t change_of(const NodeAttributes& node) const;
 
  private:
-  void write_value(XdrWriter& writer, NfsAttribute attribute, const NfsNode& node) const;
   bool write_node_value(XdrWriter& writer, NfsAttribute attribute, const NfsNode& node) const;
   bool write_usage_value(XdrWriter& writer, NfsAttribute attribute) const;
   bool write_server_value(XdrWriter& writer, NfsAttribute attribute) const;

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "frontends/nfs4/nfs_getattr.h"
+#include "frontends/nfs4/nfs_listed_attributes.h"
 #include "frontends/nfs4/nfs_operations.h"
 
 namespace millrace {
@@ -14,6 +15,9 @@ constexpr std::uint64_t kListEndBytes = 8;
 constexpr std::uint32_t kListBytesMin = 16;
 // Besides the entries, in the answer of a COMPOUND.
 constexpr std::uint64_t kListRoomBytes = 1024;
+
+// A directory that has so many will fill the answer.
+constexpr std::uint64_t kManyEntries = 64;
 
 struct ReadDirArguments {
   std::uint64_t cookie = 0;
@@ -58,20 +62,20 @@ class Listing {
  public:
   Listing(XdrWriter& results, std::uint64_t size_max, const NfsAttributeWriter& attributes,
           const NfsBitmap& wanted)
-      : results_(results), size_max_(size_max), attributes_(attributes), wanted_(wanted) {}
+      : results_(results), size_max_(size_max), attributes_(attributes, wanted) {}
 
   bool add(std::string_view name, const NfsNode& child, std::uint64_t cookie) {
     const XdrWriter::Mark before = results_.mark();
     results_.boolean(true);
     results_.u64(cookie + kReservedCookies);
     results_.text(name);
-    attributes_.write(results_, wanted_, child);
+    attributes_.write(results_, child);
     if (results_.size() + kListEndBytes > size_max_) {
       results_.rewind(before);
       full_ = true;
       return false;
     }
-    ++entries_;
+    if (++entries_ == kManyEntries) results_.reserve(size_max_ - results_.size());
     return true;
   }
   bool full() const { return full_; }
@@ -80,8 +84,7 @@ class Listing {
  private:
   XdrWriter& results_;
   const std::uint64_t size_max_;
-  const NfsAttributeWriter& attributes_;
-  const NfsBitmap wanted_;
+  NfsListedAttributes attributes_;
   std::uint64_t entries_ = 0;
   bool full_ = false;
 };

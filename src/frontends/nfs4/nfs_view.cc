@@ -46,7 +46,11 @@ NfsHandle NfsView::handle_of(const NfsPlace& place) const {
     last_check_ = files_.tree_check(place.node).value_or(0);
     last_tree_ = tree_of(place.node);
   }
-  return {.export_id = place.exported->id(), .node = place.node, .tree_check = last_check_};
+  if (last_export_ != place.exported) {
+    last_export_ = place.exported;
+    last_export_id_ = place.exported->id();
+  }
+  return {.export_id = last_export_id_, .node = place.node, .tree_check = last_check_};
 }
 
 bool NfsView::is_foreign(const NfsHandle& handle) const {

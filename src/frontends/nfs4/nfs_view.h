@@ -85,9 +85,11 @@ class NfsView {
   const std::shared_ptr<const NfsExportTable> table_;
   const Client client_;
   const WallTime started_;
-  // Of the version that a handle was last made for: a directory is all of one.
+  // Of the version and the export that a handle was last made for: a directory is all of one.
   mutable std::optional<TreeNumber> last_tree_;
   mutable std::uint32_t last_check_ = 0;
+  mutable const NfsExport* last_export_ = nullptr;
+  mutable std::uint32_t last_export_id_ = 0;
 };
 
 }  // namespace millrace

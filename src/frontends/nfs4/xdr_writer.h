@@ -75,6 +75,11 @@ class XdrWriter {
   // A counted field that is not copied. The piece is not empty.
   void attach(XdrPiece piece);
 
+  // Room for so many more bytes at once, where it is known that they will come.
+  void reserve(std::size_t size) {
+    if (size > memory_.size() - size_) grow(size);
+  }
+
   // Everything so far, attachments and padding included.
   std::uint64_t size() const { return size_ + attached_bytes_; }
   bool has_attachments() const { return !attachments_.empty(); }

@@ -107,6 +107,7 @@ struct NfsAttributeValues {
   std::uint64_t mounted_on_file_id = 0;
 
   bool has(NfsAttribute attribute) const;
+  bool operator==(const NfsAttributeValues&) const = default;
 };
 // A fattr4. Throws std::runtime_error for an attribute that is not above.
 NfsAttributeValues read_attributes(XdrReader& reader);

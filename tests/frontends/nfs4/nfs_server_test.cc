@@ -73,6 +73,27 @@ TEST_F(NfsServerTest, AttributesAreThoseOfTheNode) {
   EXPECT_NE(file.fsid_major, 0U);
 }
 
+// Listings write attributes in a way of their own.
+TEST_F(NfsServerTest, ListingsShowTheAttributesThatNodesHave) {
+  using enum NfsAttribute;
+  const std::initializer_list<NfsAttribute> wanted = {
+      kType, kSize,      kFsid,     kRdattrError, kFilehandle, kFileId,     kMaxRead,
+      kMode, kSpaceUsed, kNumLinks, kOwner,       kOwnerGroup, kTimeModify, kMountedOnFileId};
+  world_.tree.write("longer than the others", "hello, world");
+  ASSERT_TRUE(world_.publish("a/b@v2"));
+  NfsConnection connection(world_.port());
+  Session session(connection, {.minor_version = 2});
+  std::size_t seen = 0;
+  for (const char* const path : {"", "/datasets/a/b", "/datasets/a/b/v2"}) {
+    for (const NfsListed& entry : session.list(session.lookup(path), 64 * 1024, wanted)) {
+      EXPECT_EQ(entry.attributes, session.attributes(entry.attributes.handle, wanted))
+          << path << " " << entry.name;
+      ++seen;
+    }
+  }
+  EXPECT_GE(seen, 1U + 2U + 4U);
+}
+
 TEST_F(NfsServerTest, OpensOfImmutableFilesGetADelegation) {
   NfsConnection connection(world_.port());
   Session session(connection, {});
