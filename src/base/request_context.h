@@ -47,6 +47,13 @@ class RequestContext {
   RequestContext with_account(std::shared_ptr<FetchAccount> account) const;
   // Null when nobody counts.
   const std::shared_ptr<FetchAccount>& account() const { return account_; }
+  // Whoever asks says by a plan what it will read: nothing is fetched beyond what it asks for.
+  RequestContext with_plan() const {
+    RequestContext context = *this;
+    context.has_plan_ = true;
+    return context;
+  }
+  bool has_plan() const { return has_plan_; }
   RequestContext with_attempt(std::uint32_t attempt) const {
     RequestContext context = *this;
     context.attempt_ = attempt;
@@ -62,6 +69,7 @@ class RequestContext {
   std::shared_ptr<Cancellation> cancellation_;
   std::shared_ptr<FetchAccount> account_;
   std::uint32_t attempt_ = 0;
+  bool has_plan_ = false;
 };
 
 }  // namespace millrace

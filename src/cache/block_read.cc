@@ -116,7 +116,7 @@ void BlockRead::run() {
 
 void BlockRead::prepare() {
   CachedObject::Needs needs;
-  const bool speculate = !std::exchange(prepared_, true);
+  const bool speculate = !std::exchange(prepared_, true) && !context_.has_plan();
   for (const ByteRange gap : gaps()) {
     CachedObject::Needs more = object_->prepare(gap, parts_.fetch_units_max, speculate);
     append(needs.flights, std::move(more.flights));

@@ -188,7 +188,7 @@ bool DiskBlockCache::read_fresh(const RequestContext& context,
   touch(*object, units_of(range));
   fresh_hits_.add();
   fresh_hit_bytes_.add(range.length);
-  filler_.start(object, object->note_warm_read(range, parts_.fetch_units_max), context.account());
+  note_warm_read(context, object, range);
   done.complete(std::move(parts.front()));
   return true;
 }
@@ -207,11 +207,15 @@ bool DiskBlockCache::read_ready(const RequestContext& context,
   hits_.add();
   hit_bytes_.add(range.length);
   // A stream goes on over what is there already.
-  if (!object->complete()) {
-    filler_.start(object, object->note_warm_read(range, parts_.fetch_units_max), context.account());
-  }
+  if (!object->complete()) note_warm_read(context, object, range);
   done.complete(std::move(*buffer).freeze());
   return true;
+}
+
+void DiskBlockCache::note_warm_read(const RequestContext& context,
+                                    const std::shared_ptr<CachedObject>& object, ByteRange range) {
+  if (context.has_plan()) return;
+  filler_.start(object, object->note_warm_read(range, parts_.fetch_units_max), context.account());
 }
 
 void DiskBlockCache::touch(CachedObject& object, UnitRange units) {

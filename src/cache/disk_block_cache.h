@@ -86,6 +86,9 @@ class DiskBlockCache final : public BlockCache {
                  std::vector<std::unique_ptr<CacheDirectory>> directories);
 
   // True when the read was answered.
+  // Lets the reader's stream go on.
+  void note_warm_read(const RequestContext& context, const std::shared_ptr<CachedObject>& object,
+                      ByteRange range);
   bool read_fresh(const RequestContext& context, const std::shared_ptr<CachedObject>& object,
                   ByteRange range, Completion<Slice>& done);
   bool read_ready(const RequestContext& context, const std::shared_ptr<CachedObject>& object,

@@ -56,7 +56,7 @@ Prefetcher::~Prefetcher() {
 }
 
 RequestContext Prefetcher::context(TimePoint deadline) const {
-  return RequestContext(deadline, options_.caller).with_cancellation(cancellation_);
+  return RequestContext(deadline, options_.caller).with_cancellation(cancellation_).with_plan();
 }
 
 void Prefetcher::add_slots() {

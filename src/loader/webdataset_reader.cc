@@ -30,19 +30,21 @@ Result<std::unique_ptr<SampleSource>> open_webdataset(const RequestContext& cont
   return WebDatasetSource::open(manifest, *std::move(index));
 }
 
-// Whether all files are tar files, as far as it is cheap to look.
-Result<bool> holds_tar_files(const Manifest& manifest) {
+// How many of the first files are tar files: as far as it is cheap to look.
+enum class TarFiles : std::uint8_t { kNone, kSome, kAll };
+Result<TarFiles> tar_files(const Manifest& manifest) {
   constexpr int kLookedAtMax = 1000;
   bool found = false;
+  bool others = false;
   ManifestCursor cursor(manifest);
   for (int looked_at = 0; looked_at < kLookedAtMax; ++looked_at) {
     MR_ASSIGN_OR_RETURN(const auto item, cursor.next());
     if (!item) break;
     if (item->entry.kind() != EntryKind::kFile) continue;
-    if (!is_sample_shard(item->path)) return false;
-    found = true;
+    (is_sample_shard(item->path) ? found : others) = true;
   }
-  return found;
+  if (!found) return TarFiles::kNone;
+  return others ? TarFiles::kSome : TarFiles::kAll;
 }
 
 }  // namespace
@@ -52,12 +54,15 @@ const SampleReader kWebDatasetReader = {
     .recognises = [](const RequestContext& context, const SampleEnvironment& environment,
                      const std::string& directory) -> Result<bool> {
       if (!directory.empty()) return false;
-      const Sha256Digest digest = environment.files.manifest().content_digest();
-      const auto index = environment.store.head(context, sample_index_key(digest));
+      const Manifest& manifest = environment.files.manifest();
+      MR_ASSIGN_OR_RETURN(const TarFiles found, tar_files(manifest));
+      // The store need not be asked, which takes a round trip before the first batch.
+      if (found == TarFiles::kNone) return false;
+      const auto index =
+          environment.store.head(context, sample_index_key(manifest.content_digest()));
       if (index) return true;
       if (index.error().code() != StatusCode::kNotFound) return failure(index.error());
-      if (!environment.count_samples) return false;
-      return holds_tar_files(environment.files.manifest());
+      return environment.count_samples && found == TarFiles::kAll;
     },
     .open = open_webdataset,
 };

@@ -85,6 +85,7 @@ void VersionFile::read_from(const Objects& objects, const RequestPtr& request,
     GatheredRead::start(tree_->reads(), request->context, needed, request->range,
                         std::move(answered));
   }
+  if (request->context.has_plan()) return;
   for (const FilePart& part : needed)
     note_read(objects, request, part);
 }

@@ -22,11 +22,12 @@ class HeldEngine final : public BatchEngine {
   }
   std::string_view kind() const override { return "held"; }
   const std::vector<SourceFacts>& sources() const override { return facts_; }
-  Result<BatchAnswer> read(const RequestContext&, std::uint64_t epoch,
+  Result<BatchAnswer> read(const RequestContext& context, std::uint64_t epoch,
                            std::span<const PlacedSample> places) override {
     {
       MutexLock lock(mutex_);
       ++reads_;
+      all_told_ = all_told_ && context.has_plan();
       changed_.notify_all();
       while (!open_)
         changed_.wait(mutex_);
@@ -61,6 +62,11 @@ class HeldEngine final : public BatchEngine {
     MutexLock lock(mutex_);
     return reads_;
   }
+  // Every read was said to be of one who plans.
+  bool all_told() {
+    MutexLock lock(mutex_);
+    return all_told_;
+  }
   void wait_for_plan() {
     MutexLock lock(mutex_);
     while (!has_plan_)
@@ -94,6 +100,7 @@ class HeldEngine final : public BatchEngine {
   bool open_ MR_GUARDED_BY(mutex_) = false;
   bool fails_ MR_GUARDED_BY(mutex_) = false;
   bool has_plan_ MR_GUARDED_BY(mutex_) = false;
+  bool all_told_ MR_GUARDED_BY(mutex_) = true;
   std::size_t reads_ MR_GUARDED_BY(mutex_) = 0;
   std::uint64_t planned_ MR_GUARDED_BY(mutex_) = 0;
 };
@@ -119,6 +126,7 @@ TEST(PrefetcherTest, TheFirstBatchHasTheStoreToItself) {
   ASSERT_TRUE(prefetcher.next(soon()));
   engine.wait_for_reads(4);
   EXPECT_GT(engine.planned(), 0u) << "said before the others are read";
+  EXPECT_TRUE(engine.all_told()) << "else more than the first batch is fetched for it";
 }
 
 TEST(PrefetcherTest, AFirstBatchThatFailsHoldsNothingUp) {

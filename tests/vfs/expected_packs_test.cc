@@ -90,6 +90,22 @@ TEST_F(ExpectedPacksTest, WhoReadsAllInNoOrderFetchesLittleMoreThanThat) {
             1.05 * static_cast<double>(files_.size() * kSmallFileBytes));
 }
 
+TEST_F(ExpectedPacksTest, WhoHasAPlanGetsWhatHeAsksForAlone) {
+  constexpr std::uint64_t kAsked = 60;
+  for (std::uint64_t n = 0; n < kAsked; ++n) {
+    const auto opened = world.files().open(world.context, files_[2 * n]).value();
+    Waiter<Slice> waiter;
+    opened->read(world.context.with_plan(), {0, kSmallFileBytes}, waiter.completion());
+    ASSERT_EQ(waiter.wait()->size(), kSmallFileBytes);
+  }
+  for (const RecordedRequest& request : world.recording->requests()) {
+    if (request.operation == StoreOperation::kGetRange && request.key == packs_[0])
+      EXPECT_LE(request.range->length, 2 * kUnitBytes) << "the units that the file lies in";
+  }
+  EXPECT_LE(fetched_bytes(packs_[0]), kAsked * 2 * kUnitBytes);
+  EXPECT_EQ(fetched_bytes(packs_[1]), 0u);
+}
+
 TEST_F(ExpectedPacksTest, WhoReadsSomeFilesOfAPackDoesNotGetTheNext) {
   const std::size_t per_pack = files_.size() / kPacks;
   std::mt19937_64 random(3);

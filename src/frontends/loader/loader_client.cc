@@ -100,6 +100,7 @@ Result<BatchAnswer> LoaderClient::read(const RequestContext& context, std::uint6
                                                  {{"op", "read"},
                                                   {"epoch", epoch},
                                                   {"timeout_ms", milliseconds_left(context)},
+                                                  {"planned", context.has_plan() ? 1U : 0U},
                                                   {"released", take_released()}},
                                                  encode_places(places)));
   BatchAnswer answer;

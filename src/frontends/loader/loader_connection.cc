@@ -136,8 +136,10 @@ Status LoaderConnection::answer_read(const LoaderMessage& message) {
   take_back(message);
   const auto places = decode_places(message.tail.bytes());
   if (!places) return refuse(places.error());
-  const auto answer = engine_->read_into(context(head_number(message, "timeout_ms")), memory_,
-                                         head_number(message, "epoch"), *places);
+  const RequestContext plain = context(head_number(message, "timeout_ms"));
+  const auto answer =
+      engine_->read_into(head_number(message, "planned") != 0 ? plain.with_plan() : plain, memory_,
+                         head_number(message, "epoch"), *places);
   if (!answer) return refuse(answer.error());
   if (!answer->failed.empty()) {
     return send_message(socket_.descriptor(), {{"failed", answer->failed.size()}},
