@@ -73,7 +73,8 @@ Gateway::Trees::Trees(Gateway& gateway)
                         BucketsTree::Parts{.paths = *gateway.node_paths_,
                                            .cache = *gateway.cache_,
                                            .clock = gateway.clock(),
-                                           .requests = gateway.bucket_requests_},
+                                           .requests = gateway.bucket_requests_,
+                                           .observer = gateway.usage_.get()},
                         gateway.exports_)),
       files(datasets, versions, buckets.get(),
             {.require_version = gateway.settings().require_version}) {}

@@ -47,7 +47,7 @@ struct RunDescription {
 
 // What a gateway saw a run read of one version.
 struct RunRead {
-  std::string version = {};  // Or what rows that were added up are called.
+  std::string version = {};  // Or a bucket, or what rows that were added up are called.
   std::uint64_t read_bytes = 0;
   std::uint64_t reads = 0;
   std::uint64_t fetched_bytes = 0;  // From the store, because of it.

@@ -15,9 +15,9 @@ std::string render_metric_page() {
       "     MILLRACE_UPDATE_DOCS=1 ctest -R metrics_tests -->\n\n"
       "In Prometheus' text format. The values of every label are fixed, so the number of series is "
       "bounded. Beside them a gateway counts by version (`millrace_version_read_bytes_total`, "
-      "`_reads_total`, `_fetched_bytes_total`, `_handed_out_files_total`): of the 100 versions "
-      "that "
-      "were read most, and of all others together.\n\n"
+      "`_reads_total`, `_fetched_bytes_total`, `_handed_out_files_total`) and by bucket "
+      "(`millrace_bucket_read_bytes_total` and so on): of the 100 that were read most, and of all "
+      "others together.\n\n"
       "| name | type | unit | labels | meaning |\n|---|---|---|---|---|\n";
   for (const MetricSpec& spec : metric_table()) {
     std::string labels;

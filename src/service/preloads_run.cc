@@ -34,7 +34,8 @@ void Preloads::run(const PreloadId& id) {
       RequestContext(TimePoint::max(), std::make_shared<const Caller>(request.holder))
           .with_cancellation(cancellation);
   if (parts_.observer != nullptr) {
-    context = context.with_account(parts_.observer->account(request.version, request.holder));
+    context =
+        context.with_account(parts_.observer->account(request.version.text(), request.holder));
   }
   const Status status = work(context, *preload, *progress);
   if (status.ok()) {

@@ -27,6 +27,64 @@ UsageKey folded(const UsageKey& key) {
   return {other, other, other};
 }
 
+// What the names of buckets begin with, and no version's does.
+constexpr std::string_view kBucketsPath = "/buckets/";
+
+using NamedCounts = std::vector<std::pair<std::string, UsageCounts>>;
+
+// Those that were read most, and the others together.
+NamedCounts most_read(const std::map<std::string, UsageCounts>& by_name, std::size_t names_max) {
+  NamedCounts shown(by_name.begin(), by_name.end());
+  std::ranges::sort(shown, std::greater(), [](const auto& entry) {
+    return std::pair(entry.second.read_bytes, entry.first);
+  });
+  if (shown.size() <= names_max) return shown;
+  UsageCounts rest;
+  for (std::size_t i = names_max; i < shown.size(); ++i)
+    rest += shown[i].second;
+  shown.resize(names_max);
+  shown.emplace_back(std::string(kOtherUsage), rest);
+  return shown;
+}
+
+// A bucket may be called anything that a file may.
+std::string label_text(std::string_view name) {
+  std::string text;
+  for (const char c : name) {
+    if (c == '\\' || c == '"') text += '\\';
+    text += c == '\n' ? std::string("\\n") : std::string(1, c);
+  }
+  return text;
+}
+
+// `kind` is what the names are of, in a word.
+std::string render_series(std::string_view kind, const NamedCounts& shown) {
+  struct Series {
+    std::string_view name;
+    std::string_view help;
+    std::uint64_t UsageCounts::* value;
+  };
+  constexpr std::array<Series, 4> kSeries = {{
+      {"read_bytes", "Bytes that readers of a {} were given.", &UsageCounts::read_bytes},
+      {"reads", "Reads of a {} that were answered.", &UsageCounts::reads},
+      {"fetched_bytes", "Bytes that stores delivered because a {} was read or preloaded.",
+       &UsageCounts::fetched_bytes},
+      {"handed_out_files", "Files of a {} that were handed out whole: reads of them are not seen.",
+       &UsageCounts::handed_out_files},
+  }};
+  std::string out;
+  for (const Series& series : kSeries) {
+    if (shown.empty()) break;
+    const std::string name = fmt::format("millrace_{}_{}_total", kind, series.name);
+    out += fmt::format("# HELP {} {}\n# TYPE {} counter\n", name,
+                       fmt::format(fmt::runtime(series.help), kind), name);
+    for (const auto& [label, counts] : shown)
+      out +=
+          fmt::format("{}{{{}=\"{}\"}} {}\n", name, kind, label_text(label), counts.*series.value);
+  }
+  return out;
+}
+
 // How often a key was folded.
 constexpr int kFoldsMax = 2;
 int folds_of(const UsageKey& key) {
@@ -110,8 +168,8 @@ Status Usage::load() {
   return {};
 }
 
-std::shared_ptr<ReadAccount> Usage::account(const VersionRef& version, const Caller& caller) {
-  UsageKey key{.version = version.text(),
+std::shared_ptr<ReadAccount> Usage::account(std::string_view what, const Caller& caller) {
+  UsageKey key{.version = std::string(what),
                .principal = caller.principal.substr(0, kUsageNameBytesMax),
                .run = caller.run.substr(0, kUsageNameBytesMax)};
   MutexLock lock(mutex_);
@@ -201,47 +259,19 @@ Status Usage::save() {
 
 // ---- Metrics
 
-std::string Usage::render_prometheus(std::size_t versions_max) {
-  std::map<std::string, UsageCounts> by_version;
-  for (const UsageRow& row : rows())
-    by_version[row.key.version] += row.counts;
-  std::vector<std::pair<std::string, UsageCounts>> shown(by_version.begin(), by_version.end());
-  std::ranges::sort(shown, std::greater(), [](const auto& entry) {
-    return std::pair(entry.second.read_bytes, entry.first);
-  });
-  if (shown.size() > versions_max) {
-    UsageCounts rest;
-    for (std::size_t i = versions_max; i < shown.size(); ++i)
-      rest += shown[i].second;
-    shown.resize(versions_max);
-    shown.emplace_back(std::string(kOtherUsage), rest);
+std::string Usage::render_prometheus(std::size_t names_max) {
+  std::map<std::string, UsageCounts> versions;
+  std::map<std::string, UsageCounts> buckets;
+  for (const UsageRow& row : rows()) {
+    const std::string& name = row.key.version;
+    if (name.starts_with(kBucketsPath)) {
+      buckets[name.substr(kBucketsPath.size())] += row.counts;
+    } else {
+      versions[name] += row.counts;
+    }
   }
-  struct Series {
-    std::string_view name;
-    std::string_view help;
-    std::uint64_t UsageCounts::* value;
-  };
-  constexpr std::array<Series, 4> kSeries = {{
-      {"millrace_version_read_bytes_total", "Bytes that readers of a version were given.",
-       &UsageCounts::read_bytes},
-      {"millrace_version_reads_total", "Reads of a version that were answered.",
-       &UsageCounts::reads},
-      {"millrace_version_fetched_bytes_total",
-       "Bytes that stores delivered because a version was read or preloaded.",
-       &UsageCounts::fetched_bytes},
-      {"millrace_version_handed_out_files_total",
-       "Files of a version that were handed out whole: reads of them are not seen.",
-       &UsageCounts::handed_out_files},
-  }};
-  std::string out;
-  for (const Series& series : kSeries) {
-    if (shown.empty()) break;
-    out += fmt::format("# HELP {} {}\n# TYPE {} counter\n", series.name, series.help, series.name);
-    // Names of versions have no characters that a label would have to escape.
-    for (const auto& [version, counts] : shown)
-      out += fmt::format("{}{{version=\"{}\"}} {}\n", series.name, version, counts.*series.value);
-  }
-  return out;
+  return render_series("version", most_read(versions, names_max)) +
+         render_series("bucket", most_read(buckets, names_max));
 }
 
 }  // namespace millrace

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -17,7 +18,8 @@
 namespace millrace {
 
 struct UsageOptions {
-  // Of (version, principal, run). Beyond it, what was used longest ago is folded together.
+  // Of (version or bucket, principal, run). Beyond it, what was used longest ago is folded
+  // together.
   std::size_t rows_max = 4096;
   // Readers that are counted one by one at a time; each takes 2.5 KiB.
   std::size_t accounts_max = 4096;
@@ -25,8 +27,8 @@ struct UsageOptions {
   Duration save_period = std::chrono::seconds(5);
 };
 
-// Who read what: bytes, requests, and bytes that the store had to deliver, by version, principal
-// and run. Kept in a file.
+// Who read what: bytes, requests, and bytes that the store had to deliver, by version or
+// bucket, principal and run. Kept in a file.
 //
 // Invariants:
 //  1. What is counted is in the sum of all rows for ever: folding rows together loses names, never
@@ -48,15 +50,15 @@ class Usage final : public ReadObserver {
   // Saves.
   ~Usage() override;
 
-  std::shared_ptr<ReadAccount> account(const VersionRef& version, const Caller& caller) override
+  std::shared_ptr<ReadAccount> account(std::string_view what, const Caller& caller) override
       MR_EXCLUDES(mutex_);
   // In the order of their keys, with all that was counted by now.
   std::vector<UsageRow> rows() MR_EXCLUDES(mutex_);
   // Writes the file if anything was counted. Blocks.
   Status save() MR_EXCLUDES(saving_, mutex_);
-  // By version, in the Prometheus text format: at most `versions_max` of those that were read most,
-  // the others together.
-  std::string render_prometheus(std::size_t versions_max) MR_EXCLUDES(mutex_);
+  // By version and by bucket, in the Prometheus text format: at most `names_max` of each that were
+  // read most, the others together.
+  std::string render_prometheus(std::size_t names_max) MR_EXCLUDES(mutex_);
 
  private:
   class Account;

@@ -14,7 +14,7 @@ namespace millrace {
 // Whose reads of what. Rows that were folded together have kOtherUsage in place of what they
 // differed in.
 struct UsageKey {
-  std::string version;
+  std::string version;  // Or a bucket, as it is shown: "/buckets/train".
   std::string principal;
   std::string run;  // Empty when the reader was part of none.
 

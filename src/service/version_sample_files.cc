@@ -40,7 +40,7 @@ Status VersionSampleFiles::plan_read(EntryIndex file, ByteRange range,
 
 std::shared_ptr<FetchAccount> VersionSampleFiles::account(const Caller& caller) {
   ReadObserver* const observer = tree_->reads().observer;
-  return observer == nullptr ? nullptr : observer->account(tree_->ref(), caller);
+  return observer == nullptr ? nullptr : observer->account(tree_->ref().text(), caller);
 }
 
 }  // namespace millrace

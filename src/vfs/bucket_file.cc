@@ -9,12 +9,13 @@
 namespace millrace {
 
 BucketFile::BucketFile(BlockCache& cache, ObjectVersion object, std::shared_ptr<BucketView> view,
-                       std::string directory, std::string name)
+                       std::string directory, std::string name, FileAccounts accounts)
     : cache_(cache),
       object_(std::move(object)),
       view_(std::move(view)),
       directory_(std::move(directory)),
-      name_(std::move(name)) {}
+      name_(std::move(name)),
+      accounts_(std::move(accounts)) {}
 
 void BucketFile::read(const RequestContext& context, ByteRange range, Completion<Slice> done) {
   if (range.offset >= size()) {
@@ -22,11 +23,16 @@ void BucketFile::read(const RequestContext& context, ByteRange range, Completion
     return;
   }
   range.length = std::min(range.length, size() - range.offset);
+  const std::shared_ptr<ReadAccount> account = accounts_.of(context);
   cache_.read(
-      context, object_, range,
-      Completion<Slice>(inline_executor(), [self = shared_from_this(),
+      account ? context.with_account(account) : context, object_, range,
+      Completion<Slice>(inline_executor(), [self = shared_from_this(), account,
                                             done = std::move(done)](Result<Slice> data) mutable {
-        if (!data) data = failure(self->explain(data.error()));
+        if (!data) {
+          data = failure(self->explain(data.error()));
+        } else if (account) {
+          account->add_read(data->size());
+        }
         done.complete(std::move(data));
       }));
 }
@@ -45,7 +51,11 @@ Status BucketFile::explain(const Status& why) {
 
 Result<std::unique_ptr<CompleteObject>> BucketFile::complete(const RequestContext& context) {
   if (size() == 0) return failure(StatusCode::kNotFound, "an empty file has nothing to cache");
-  return cache_.open_complete(context, object_);
+  auto opened = cache_.open_complete(context, object_);
+  if (opened) {
+    if (const auto account = accounts_.of(context)) account->add_handed_out(size());
+  }
+  return opened;
 }
 
 Result<std::string> BucketFile::cached(const RequestContext& context) {

@@ -6,6 +6,7 @@
 
 #include "bucket/bucket_view.h"
 #include "cache/block_cache.h"
+#include "vfs/file_accounts.h"
 #include "vfs/tree.h"
 
 namespace millrace {
@@ -16,7 +17,7 @@ class BucketFile final : public OpenFile, public std::enable_shared_from_this<Bu
  public:
   // `directory` and `name` are where the view has it. The cache outlives the file.
   BucketFile(BlockCache& cache, ObjectVersion object, std::shared_ptr<BucketView> view,
-             std::string directory, std::string name);
+             std::string directory, std::string name, FileAccounts accounts);
 
   std::uint64_t size() const override { return object_.size(); }
   void read(const RequestContext& context, ByteRange range, Completion<Slice> done) override;
@@ -34,6 +35,7 @@ class BucketFile final : public OpenFile, public std::enable_shared_from_this<Bu
   const std::shared_ptr<BucketView> view_;
   const std::string directory_;
   const std::string name_;
+  const FileAccounts accounts_;
   std::atomic<bool> reported_ = false;
 };
 

@@ -41,8 +41,9 @@ BucketsTree::BucketsTree(const Parts& parts, const std::vector<BucketExport>& ex
     assert(!file_name_fault(exported.name));
     parts_.cache.add_store(exported.id, exported.store);
     buckets_.try_emplace(
-        exported.name, Bucket{exported.id, std::make_shared<BucketView>(exported.store, parts.clock,
-                                                                        parts.requests, options)});
+        exported.name,
+        Bucket{"/buckets/" + exported.name, exported.id,
+               std::make_shared<BucketView>(exported.store, parts.clock, parts.requests, options)});
   }
 }
 
@@ -211,11 +212,13 @@ Result<std::string> BucketsTree::read_link(const RequestContext& /*context*/,
   return failure(StatusCode::kInvalidArgument, "this is no symlink");
 }
 
-std::shared_ptr<BucketFile> BucketsTree::file(const Place& place, const BucketEntry& entry) const {
+std::shared_ptr<BucketFile> BucketsTree::file(const Place& place, const BucketEntry& entry,
+                                              std::shared_ptr<const Caller> opener) const {
   return std::make_shared<BucketFile>(
       parts_.cache,
       ObjectVersion(place.bucket->id, ObjectKey(place.key), entry.identity, entry.size),
-      place.bucket->view, place.directory(), place.name());
+      place.bucket->view, place.directory(), place.name(),
+      FileAccounts(parts_.observer, place.bucket->path, std::move(opener)));
 }
 
 Result<std::shared_ptr<OpenFile>> BucketsTree::open(const RequestContext& context,
@@ -223,7 +226,7 @@ Result<std::shared_ptr<OpenFile>> BucketsTree::open(const RequestContext& contex
   MR_ASSIGN_OR_RETURN(const Place at, place(node));
   if (at.is_directory()) return failure(StatusCode::kInvalidArgument, "only a file can be opened");
   MR_ASSIGN_OR_RETURN(const BucketEntry found, entry(context, at));
-  return file(at, found);
+  return file(at, found, context.caller());
 }
 
 Result<std::vector<NodeFact>> BucketsTree::facts(const RequestContext& context, NodeNumber node) {
@@ -232,7 +235,7 @@ Result<std::vector<NodeFact>> BucketsTree::facts(const RequestContext& context, 
   std::vector<NodeFact> facts{{"store", at.bucket->id.value()}, {"key", at.key}};
   if (at.is_directory()) return facts;
   MR_ASSIGN_OR_RETURN(const BucketEntry found, entry(context, at));
-  MR_ASSIGN_OR_RETURN(std::string cached, file(at, found)->cached(context));
+  MR_ASSIGN_OR_RETURN(std::string cached, file(at, found, nullptr)->cached(context));
   facts.push_back({"etag", found.identity.value()});
   facts.push_back({"cached", std::move(cached)});
   return facts;

@@ -38,6 +38,8 @@ class BucketsTree final : public Tree {
     BlockCache& cache;  // Learns of the stores.
     Clock& clock;
     Executor& requests;  // As BucketView has it.
+    // Is told of every read; may be null.
+    ReadObserver* observer = nullptr;
   };
   // Names are those of files, and differ. What the options say is kept is shared by all exports.
   // What the parts refer to outlives the tree and its files.
@@ -64,6 +66,7 @@ class BucketsTree final : public Tree {
 
  private:
   struct Bucket {
+    std::string path;  // "/buckets/train".
     StoreId id;
     std::shared_ptr<BucketView> view;
   };
@@ -85,7 +88,9 @@ class BucketsTree final : public Tree {
   Result<Place> directory_place(NodeNumber node);
   // The entry of a node inside a bucket, which still is of its kind: kNotFound otherwise.
   Result<BucketEntry> entry(const RequestContext& context, const Place& place);
-  std::shared_ptr<BucketFile> file(const Place& place, const BucketEntry& entry) const;
+  // `opener` is null when nothing will be read.
+  std::shared_ptr<BucketFile> file(const Place& place, const BucketEntry& entry,
+                                   std::shared_ptr<const Caller> opener) const;
   NodeAttributes directory_attributes(NodeNumber number) const;
   // Of a child, whose number is remembered from now on.
   Result<NodeAttributes> add(const Place& directory, const BucketEntry& entry);

@@ -2,15 +2,15 @@
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 
 #include "base/fetch_account.h"
 #include "base/request_context.h"
-#include "dataset/version_ref.h"
 
 namespace millrace {
 
-// What one caller reads of one version; what is fetched for it is charged to it too. Safe from any
-// thread. Short: it runs inside reads.
+// What one caller reads of one version or bucket; what is fetched for it is charged to it too. Safe
+// from any thread. Short: it runs inside reads.
 class ReadAccount : public FetchAccount {
  public:
   // A read was answered with so many bytes.
@@ -23,8 +23,9 @@ class ReadAccount : public FetchAccount {
 class ReadObserver {
  public:
   virtual ~ReadObserver() = default;
-  // Never null. Kept by the files that the caller has open.
-  virtual std::shared_ptr<ReadAccount> account(const VersionRef& version, const Caller& caller) = 0;
+  // `what` is a version, "pets@v1", or a bucket as it is shown, "/buckets/train". Never null. Kept
+  // by the files that the caller has open.
+  virtual std::shared_ptr<ReadAccount> account(std::string_view what, const Caller& caller) = 0;
 };
 
 }  // namespace millrace

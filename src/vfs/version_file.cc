@@ -35,15 +35,7 @@ VersionFile::VersionFile(std::shared_ptr<VersionTree> tree, ManifestEntry entry,
                          std::shared_ptr<const Caller> opener)
     : tree_(std::move(tree)),
       entry_(entry),
-      opener_(std::move(opener)),
-      opener_account_(opener_ && tree_->reads().observer
-                          ? tree_->reads().observer->account(tree_->ref(), *opener_)
-                          : nullptr) {}
-
-std::shared_ptr<ReadAccount> VersionFile::account_of(const RequestContext& context) const {
-  if (!opener_account_ || context.caller() == opener_) return opener_account_;
-  return tree_->reads().observer->account(tree_->ref(), *context.caller());
-}
+      accounts_(tree_->reads().observer, tree_->ref().text(), std::move(opener)) {}
 
 void VersionFile::read(const RequestContext& context, ByteRange range, Completion<Slice> done) {
   if (range.offset >= entry_.size()) {
@@ -51,7 +43,7 @@ void VersionFile::read(const RequestContext& context, ByteRange range, Completio
     return;
   }
   range.length = std::min(range.length, entry_.size() - range.offset);
-  std::shared_ptr<ReadAccount> account = account_of(context);
+  std::shared_ptr<ReadAccount> account = accounts_.of(context);
   const auto request = std::make_shared<const Request>(
       Request{.context = account ? context.with_account(account) : context,
               .range = range,
@@ -149,7 +141,7 @@ Result<std::unique_ptr<CompleteObject>> VersionFile::complete(const RequestConte
   }
   auto opened = tree_->reads().cache.open_complete(context, parts.front().object);
   if (opened) {
-    if (const auto account = account_of(context)) account->add_handed_out(entry_.size());
+    if (const auto account = accounts_.of(context)) account->add_handed_out(entry_.size());
   }
   return opened;
 }

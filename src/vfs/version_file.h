@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "dataset/manifest.h"
+#include "vfs/file_accounts.h"
 #include "vfs/tree.h"
 #include "vfs/version_tree.h"
 
@@ -37,8 +38,6 @@ class VersionFile final : public OpenFile, public std::enable_shared_from_this<V
   };
   using RequestPtr = std::shared_ptr<const Request>;
 
-  // Whom a request counts for.
-  std::shared_ptr<ReadAccount> account_of(const RequestContext& context) const;
   void read_from(const Objects& objects, const RequestPtr& request, Completion<Slice> done,
                  bool may_renew);
   // What was sent makes us expect others.
@@ -51,8 +50,7 @@ class VersionFile final : public OpenFile, public std::enable_shared_from_this<V
 
   const std::shared_ptr<VersionTree> tree_;
   const ManifestEntry entry_;
-  const std::shared_ptr<const Caller> opener_;
-  const std::shared_ptr<ReadAccount> opener_account_;
+  const FileAccounts accounts_;
   std::atomic<bool> reported_ = false;
 };
 

@@ -173,6 +173,11 @@ TEST_F(MountTest, BucketsAreShownAsTheyAreUnlessOnlyVersionsMayBe) {
   }));
   succeed(
       "millrace umount mnt; millrace stop;"
+      "millrace --buckets live=file://$DIR/live mount mnt");
+  const Outcome usage = succeed("millrace usage");
+  EXPECT_THAT(usage.out, HasSubstr("/buckets/live")) << "reads are counted, also over a restart";
+  succeed(
+      "millrace umount mnt; millrace stop;"
       "millrace --buckets live=file://$DIR/live --require-version true mount mnt;"
       "test -e mnt/datasets/a/v1/empty; ! test -e mnt/buckets");
 }

@@ -3,6 +3,8 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -16,8 +18,9 @@ namespace millrace {
 // restarted on the same disk.
 class ServiceWorld : public VfsWorld {
  public:
-  explicit ServiceWorld(std::uint64_t cache_limit_bytes = kGiB, UsageOptions usage_options = {})
-      : usage_options_(usage_options) {
+  explicit ServiceWorld(std::uint64_t cache_limit_bytes = kGiB, UsageOptions usage_options = {},
+                        std::vector<BucketExport> exports = {})
+      : VfsWorld({}, std::move(exports)), usage_options_(usage_options) {
     cache_bytes = cache_limit_bytes;
     restart();
   }

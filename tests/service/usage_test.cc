@@ -28,8 +28,6 @@ UsageCounts sum_of(const std::vector<UsageRow>& rows) {
   return sum;
 }
 
-VersionRef version(const std::string& text) { return VersionRef::parse(text).value(); }
-
 // A usage on a disk of its own, whose time is the test's.
 class UsageTest : public ::testing::Test {
  protected:
@@ -47,12 +45,12 @@ class UsageTest : public ::testing::Test {
 
 TEST_F(UsageTest, CountsByVersionPrincipalAndRun) {
   const auto usage = open();
-  const auto account = usage->account(version("a@v1"), {.principal = "uid:1", .run = "r"});
+  const auto account = usage->account("a@v1", {.principal = "uid:1", .run = "r"});
   account->add_read(100);
   account->add_read(50);
   account->add_fetched(4096);
   account->add_handed_out(1000);
-  usage->account(version("a@v1"), {.principal = "uid:2", .run = ""})->add_read(1);
+  usage->account("a@v1", {.principal = "uid:2", .run = ""})->add_read(1);
   const std::vector<UsageRow> rows = usage->rows();
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0].key, (UsageKey{"a@v1", "uid:1", "r"}));
@@ -69,7 +67,7 @@ TEST_F(UsageTest, CountsByVersionPrincipalAndRun) {
 TEST_F(UsageTest, IsKeptOverRestartsAndAKillLosesOnePeriod) {
   auto usage = open();
   const auto count = [&](std::uint64_t bytes) {
-    usage->account(version("a@v1"), {.principal = "uid:1", .run = ""})->add_read(bytes);
+    usage->account("a@v1", {.principal = "uid:1", .run = ""})->add_read(bytes);
   };
   count(1);
   clock_.advance(std::chrono::seconds(5));
@@ -95,7 +93,7 @@ TEST_F(UsageTest, RowsAreBoundedAndNothingIsLost) {
   for (std::uint64_t n = 0; n < 100; ++n) {
     clock_.advance(std::chrono::seconds(1));
     work_.run_all();
-    const VersionRef of = version("d" + std::to_string(n % 3) + "@v1");
+    const std::string of = "d" + std::to_string(n % 3) + "@v1";
     usage->account(of, {.principal = "uid:" + std::to_string(n), .run = "r"})->add_read(n);
     total += n;
     (void)usage->rows();
@@ -116,8 +114,7 @@ TEST_F(UsageTest, ReadersAtATimeAreBoundedToo) {
   const auto usage = open({.rows_max = 100, .accounts_max = 4});
   std::vector<std::shared_ptr<ReadAccount>> accounts;
   for (int n = 0; n < 50; ++n) {
-    accounts.push_back(
-        usage->account(version("a@v1"), {.principal = std::to_string(n), .run = ""}));
+    accounts.push_back(usage->account("a@v1", {.principal = std::to_string(n), .run = ""}));
     accounts.back()->add_read(1);
   }
   const std::vector<UsageRow> rows = usage->rows();
@@ -128,8 +125,8 @@ TEST_F(UsageTest, ReadersAtATimeAreBoundedToo) {
 TEST_F(UsageTest, ADamagedLineCostsThatLine) {
   {
     const auto usage = open();
-    usage->account(version("a@v1"), {.principal = "uid:1", .run = ""})->add_read(1);
-    usage->account(version("b@v1"), {.principal = "uid:1", .run = ""})->add_read(2);
+    usage->account("a@v1", {.principal = "uid:1", .run = ""})->add_read(1);
+    usage->account("b@v1", {.principal = "uid:1", .run = ""})->add_read(2);
   }
   std::string text = read_small_file(disk_, "/state/usage", kMiB).value();
   text[text.find("a@v1")] = 'x';
@@ -148,7 +145,7 @@ TEST_F(UsageTest, MetricsAreByVersionAndBounded) {
   EXPECT_EQ(usage->render_prometheus(2), "");
   for (std::uint64_t n = 1; n <= 5; ++n) {
     const auto account =
-        usage->account(version("d" + std::to_string(n) + "@v1"), {.principal = "uid:1", .run = ""});
+        usage->account("d" + std::to_string(n) + "@v1", {.principal = "uid:1", .run = ""});
     account->add_read(n);
   }
   const std::string page = usage->render_prometheus(2);
@@ -158,6 +155,25 @@ TEST_F(UsageTest, MetricsAreByVersionAndBounded) {
             std::string::npos);
   EXPECT_EQ(page.find("d3@v1"), std::string::npos);
   EXPECT_EQ(page.find("uid:1"), std::string::npos);
+}
+
+TEST_F(UsageTest, MetricsOfBucketsAreApart) {
+  const auto usage = open();
+  const Caller caller{.principal = "uid:1", .run = ""};
+  usage->account("a@v1", caller)->add_read(1);
+  usage->account("/buckets/train", caller)->add_read(2);
+  usage->account("/buckets/train", caller)->add_fetched(4096);
+  usage->account("/buckets/say \"x\"", caller)->add_read(3);
+  const std::string page = usage->render_prometheus(100);
+  for (const std::string_view line :
+       {"millrace_version_read_bytes_total{version=\"a@v1\"} 1\n",
+        "millrace_bucket_read_bytes_total{bucket=\"train\"} 2\n",
+        "millrace_bucket_fetched_bytes_total{bucket=\"train\"} 4096\n",
+        "millrace_bucket_read_bytes_total{bucket=\"say \\\"x\\\"\"} 3\n",
+        "# HELP millrace_bucket_reads_total Reads of a bucket that were answered.\n"}) {
+    EXPECT_NE(page.find(line), std::string::npos) << line << page;
+  }
+  EXPECT_EQ(page.find("/buckets"), std::string::npos);
 }
 
 TEST(UsageOfFilesTest, SixtyFourReadersCauseOneFetchOfEachByte) {
@@ -203,6 +219,34 @@ TEST(UsageOfFilesTest, AReadCountsForWhoReads) {
   EXPECT_EQ(rows[0].counts.read_bytes, 1000u);
   EXPECT_GT(rows[0].counts.fetched_bytes, 0u);
   EXPECT_EQ(rows[1].counts, (UsageCounts{.read_bytes = 10, .reads = 1}));
+}
+
+TEST(UsageOfFilesTest, ReadsOfABucketCountForWhoReadsAndAreKept) {
+  const auto objects = std::make_shared<MemoryObjectStore>();
+  ServiceWorld world(kGiB, {},
+                     {{.name = "train", .store = objects, .id = StoreId("memory://train")}});
+  ASSERT_TRUE(objects->put(world.context, ObjectKey("x/f"),
+                           Slice::copy_of(publish_bytes(kFileBytes, 3)), {}));
+  const NodeNumber node = world.at("buckets/train/x/f").number;
+  const RequestContext opener = as("uid:1", "r1");
+  const auto read = [&](const RequestContext& context, ByteRange range) {
+    const auto file = world.files().open(opener, node).value();
+    Waiter<Slice> waiter;
+    file->read(context, range, waiter.completion());
+    EXPECT_TRUE(waiter.wait());
+  };
+  read(opener, {0, kFileBytes});
+  read(opener, {kFileBytes + 5, 10});
+  read(as("uid:2", ""), {0, 10});
+  world.restart();
+  read(as("uid:2", ""), {10, 10});
+  const std::vector<UsageRow> rows = world.usage().rows();
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].key, (UsageKey{"/buckets/train", "uid:1", "r1"}));
+  EXPECT_EQ(rows[0].counts,
+            (UsageCounts{.read_bytes = kFileBytes, .reads = 1, .fetched_bytes = kFileBytes}));
+  EXPECT_EQ(rows[1].key, (UsageKey{"/buckets/train", "uid:2", ""}));
+  EXPECT_EQ(rows[1].counts, (UsageCounts{.read_bytes = 20, .reads = 2}));
 }
 
 }  // namespace

@@ -128,7 +128,11 @@ class VfsWorld : public PublishWorld {
                               .observer = world.observer}}),
           datasets(world.registry, versions, world.clock_),
           paths(NodePaths::open(world.disk_, "/state/nodes").value()),
-          buckets({.paths = *paths, .cache = *cache, .clock = world.clock_, .requests = requests},
+          buckets({.paths = *paths,
+                   .cache = *cache,
+                   .clock = world.clock_,
+                   .requests = requests,
+                   .observer = world.observer},
                   world.exports_, world.views_),
           files(datasets, versions, world.exports_.empty() ? nullptr : &buckets, world.policy_) {}
 
