@@ -170,7 +170,7 @@ class MountFilesBench {
 };
 
 // The first directories of the tree, file by file.
-void upload_for_peers(const millrace::testing::CephServer& ceph, const PublishTree& tree,
+void upload_for_peers(millrace::testing::CephServer& ceph, const PublishTree& tree,
                       const std::string& scratch) {
   const std::filesystem::path part = scratch + "/part";
   std::filesystem::create_directory(part);
@@ -178,7 +178,18 @@ void upload_for_peers(const millrace::testing::CephServer& ceph, const PublishTr
     const std::filesystem::path directory = tree.directory(n);
     std::filesystem::copy(directory, part / directory.filename());
   }
+  ceph.create_bucket(kPeerBucket);
   copy_by_rclone(target_of(ceph, kPeerBucket), part, kPeerFiles, scratch);
+}
+
+// What curl fetches.
+BenchObjects upload_pieces(millrace::testing::CephServer& ceph, const std::string& scratch) {
+  const std::string files = scratch + "/pieces";
+  std::filesystem::create_directory(files);
+  BenchObjects pieces = write_files(files, kPieces, kPieceBytes, kMiB);
+  ceph.create_bucket(kPieceBucket);
+  upload_large(target_of(ceph, kPieceBucket), pieces, files);
+  return pieces;
 }
 
 void run(const BenchOptions& options) {
@@ -191,13 +202,11 @@ void run(const BenchOptions& options) {
   millrace::testing::CephServer ceph(
       {.bluestore = !in_memory, .store_bytes = 2 * tree.bytes() + 4 * kGiB});
   ceph.create_bucket(kOurBucket);
-  ceph.create_bucket(kPeerBucket);
-  ceph.create_bucket(kPieceBucket);
-  upload_for_peers(ceph, tree, disk.path());
-  const std::string piece_files = disk.path() + "/pieces";
-  std::filesystem::create_directory(piece_files);
-  const BenchObjects pieces = write_files(piece_files, kPieces, kPieceBytes, kMiB);
-  upload_large(target_of(ceph, kPieceBucket), pieces, piece_files);
+  BenchObjects pieces;
+  if (!options.ours_only) {
+    upload_for_peers(ceph, tree, disk.path());
+    pieces = upload_pieces(ceph, disk.path());
+  }
   BenchTarget target = target_of(ceph, kOurBucket);
   MountedHome(disk.path() + "/publisher", target)
       .millrace(fmt::format("publish {} pictures@v1", tree.root()));
