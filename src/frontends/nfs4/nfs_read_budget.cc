@@ -32,7 +32,9 @@ struct NfsReadBudget::State : std::enable_shared_from_this<State> {
   bool fits(const Request& request) MR_REQUIRES(mutex) {
     const auto found = by_connection.find(request.connection);
     const std::uint64_t own = found == by_connection.end() ? 0 : found->second;
-    return in_use + request.bytes <= bytes_max && own + request.bytes <= bytes_max / 2;
+    const std::uint64_t left_by_others = bytes_max - (in_use - own);
+    return in_use + request.bytes <= bytes_max &&
+           (own == 0 || own + request.bytes <= left_by_others / 2);
   }
   void take(const Request& request) MR_REQUIRES(mutex) {
     in_use += request.bytes;

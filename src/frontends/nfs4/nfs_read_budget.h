@@ -16,8 +16,8 @@ namespace millrace {
 // The memory that the answers to READs take until they are sent, of all clients together.
 //
 // Invariants:
-//  1. What is given out is at most the budget, and of one connection at most half of it: who does
-//     not take its answers cannot stop the others.
+//  1. What is given out is at most the budget, and of one connection one answer, or half of what
+//     the others leave: a few that do not take their answers cannot stop the others.
 //  2. Among those whose connection has room, first come is first served.
 //
 // All methods are safe from any thread. Shares may outlive it.

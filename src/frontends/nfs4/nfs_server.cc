@@ -17,6 +17,7 @@ namespace {
 constexpr int kNfsAcceptsPerTurn = 64;
 constexpr Duration kNfsAcceptPause = std::chrono::milliseconds(200);
 constexpr Duration kSweepInterval = std::chrono::minutes(1);
+constexpr Duration kReliefInterval = std::chrono::seconds(1);
 // Each asks the registry once for each version that clients have delegations in.
 constexpr std::uint32_t kSweepsPerPurgeCheck = 5;
 constexpr std::size_t kScratchBytes = 256 * 1024;
@@ -65,6 +66,7 @@ Result<std::unique_ptr<NfsServer>> NfsServer::start(const Parts& parts, NfsServe
   run_and_wait(server->loops_.front()->events, [&server] {
     server->watch();
     server->sweep_later();
+    server->relieve_later();
   });
   return server;
 }
@@ -138,6 +140,7 @@ void NfsServer::stop_listening() {
   if (std::exchange(listening_, false)) loop.unwatch(listener_.descriptor());
   loop.cancel_timer(pause_);
   loop.cancel_timer(sweep_);
+  loop.cancel_timer(relief_);
 }
 
 // Out of descriptors the listener stays readable, and the loop would spin.
@@ -216,6 +219,23 @@ void NfsServer::sweep_later() {
       service_.wholes.sweep();
       if (asks_registry) recall_purged_versions();
     });
+  });
+}
+
+// Those who take nothing give the memory of their answers to those who wait for some.
+void NfsServer::relieve_later() {
+  EventLoop& first = loops_.front()->events;
+  relief_ = first.run_at(system_clock().now() + kReliefInterval, [this] {
+    relieve_later();
+    if (service_.reads.waiting() == 0) return;
+    for (const auto& loop : loops_) {
+      loop->events.resume([&loop = *loop] {
+        // They leave the set as they end.
+        const auto connections = loop.connections;
+        for (const auto& connection : connections)
+          connection->press();
+      });
+    }
   });
 }
 

@@ -91,6 +91,7 @@ class NfsServer final : private RpcHandler {
   void add(AcceptedTcp accepted);
   void stop_listening();
   void sweep_later();
+  void relieve_later();
   void recall(const NfsDelegated::IsGone& is_gone);
   template <class Each>
   void for_each_connection(Each each);
@@ -106,6 +107,7 @@ class NfsServer final : private RpcHandler {
   bool listening_ = false;
   EventLoop::TimerId pause_ = 0;
   EventLoop::TimerId sweep_ = 0;
+  EventLoop::TimerId relief_ = 0;
   std::uint32_t sweeps_ = 0;
   std::uint64_t next_connection_ = 1;
 

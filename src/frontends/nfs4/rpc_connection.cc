@@ -113,10 +113,19 @@ void RpcConnection::watch_time() {
   if (timer_ != 0) parts_.loop.cancel_timer(std::exchange(timer_, 0));
   if (!for_output && !for_record) return;
   timer_for_output_ = for_output;
+  timer_set_ = system_clock().now();
   const Duration timeout = for_output ? parts_.limits.send_timeout : parts_.limits.record_timeout;
-  timer_ = parts_.loop.run_at(system_clock().now() + timeout, [weak = weak_from_this()] {
+  timer_ = parts_.loop.run_at(timer_set_ + timeout, [weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->on_timeout();
   });
+}
+
+void RpcConnection::press() {
+  const bool holds_memory = timer_ != 0 && timer_for_output_ && output_.memory_bytes() > 0;
+  if (holds_memory && system_clock().now() - timer_set_ >= parts_.limits.pressed_send_timeout) {
+    parts_.loop.cancel_timer(timer_);
+    on_timeout();
+  }
 }
 
 void RpcConnection::on_timeout() {

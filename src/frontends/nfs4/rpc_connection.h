@@ -36,6 +36,8 @@ struct RpcConnectionLimits {
   // until its first one is whole.
   Duration record_timeout = std::chrono::seconds(30);
   Duration send_timeout = std::chrono::seconds(60);  // Without the client taking anything.
+  // The same while others wait for the memory that its answers are in.
+  Duration pressed_send_timeout = std::chrono::seconds(5);
   Duration callback_timeout = std::chrono::seconds(20);
 };
 
@@ -75,6 +77,8 @@ class RpcConnection : public std::enable_shared_from_this<RpcConnection> {
   void close(RpcEnd end = RpcEnd::kClosed);
   // Takes no more calls, and closes when those under way are answered and sent.
   void finish();
+  // Others wait for memory: closes when the client has long taken nothing of what it holds here.
+  void press();
 
   // Whether the call that arrived last is the only thing under way, outside of TLS: only then both
   // sides agree on where TLS begins.
@@ -144,6 +148,7 @@ class RpcConnection : public std::enable_shared_from_this<RpcConnection> {
   std::uint32_t interest_ = 0;
   EventLoop::TimerId timer_ = 0;
   bool timer_for_output_ = false;
+  TimePoint timer_set_{};  // When there was progress for the last time.
   std::uint32_t next_xid_ = 1;
   std::unordered_map<std::uint32_t, Callback> callbacks_;
   // Nearly all calls of a connection come from one user.

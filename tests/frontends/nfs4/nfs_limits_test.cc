@@ -12,7 +12,6 @@
 namespace millrace {
 namespace {
 
-using millrace::testing::NfsCall;
 using millrace::testing::NfsConnection;
 using LimitsSession = millrace::testing::NfsSession;
 
@@ -31,6 +30,19 @@ class NfsLimits : public ::testing::Test {
     }
     return true;
   }
+  // Asks for much, and takes nothing of it.
+  struct Hoarder {
+    NfsConnection connection;
+    LimitsSession session;
+
+    Hoarder(std::uint16_t port, std::string name)
+        : connection(port), session(connection, {.owner = std::move(name), .slots = 64}) {
+      const std::string file = session.lookup("/datasets/d/v1/large");
+      for (std::uint32_t slot = 0; slot < 64; ++slot)
+        session.send(slot, session.call(slot).put_fh(file).read({}, slot % 4 * kMiB, kMiB));
+      connection.flush();
+    }
+  };
   bool serves() { return NfsConnection(world_.port()).null().accept_status() == 0; }
 
   NfsWorld world_;
@@ -50,17 +62,25 @@ TEST_F(NfsLimits, AClientThatTakesNoAnswersIsCutOff) {
   world_.options.connection.send_timeout = std::chrono::milliseconds(200);
   world_.options.read_bytes_max = 8 * kMiB;
   world_.serve();
-  NfsConnection connection(world_.port());
-  LimitsSession session(connection, {.slots = 64});
-  const std::string file = session.lookup("/datasets/d/v1/large");
-  for (std::uint32_t slot = 0; slot < 64; ++slot) {
-    NfsCall call = session.call(slot);
-    call.put_fh(file).read({}, slot % 4 * kMiB, kMiB);
-    session.send(slot, call);
-  }
-  connection.flush();
+  const Hoarder hoarder(world_.port(), "hoarder");
   EXPECT_TRUE(all_ended());
   EXPECT_TRUE(serves());
+}
+
+// The memory of answers is everybody's: who takes none of them loses it to those who wait.
+TEST_F(NfsLimits, ClientsThatTakeNoAnswersDoNotHoldUpOthers) {
+  world_.options.read_bytes_max = 8 * kMiB;
+  world_.options.connection.pressed_send_timeout = std::chrono::milliseconds(200);
+  world_.serve();
+  std::vector<std::unique_ptr<Hoarder>> hoarders;
+  for (int i = 0; i < 16; ++i)
+    hoarders.push_back(std::make_unique<Hoarder>(world_.port(), "hoarder " + std::to_string(i)));
+  // Otherwise it would take a minute, which is longer than the client waits.
+  NfsConnection connection(world_.port());
+  LimitsSession session(connection, {});
+  const std::string file = session.lookup("/datasets/d/v1/large");
+  for (int i = 0; i < 4; ++i)
+    EXPECT_EQ(session.read_file(file).size(), 4 * kMiB);
 }
 
 TEST_F(NfsLimits, AnOversizedRecordIsNotReceived) {

@@ -61,6 +61,19 @@ TEST_F(NfsReadBudgetTest, OneConnectionGetsHalfAndHoldsNobodyUp) {
   EXPECT_TRUE(has(1));
 }
 
+// However many take nothing, each leaves half of what it found.
+TEST_F(NfsReadBudgetTest, EachConnectionLeavesHalfOfWhatItFinds) {
+  for (std::uint64_t connection = 1; connection <= 3; ++connection) {
+    for (int i = 0; i < 10; ++i)
+      reserve(connection, 5);
+    run();
+  }
+  EXPECT_EQ(budget_.bytes_in_use(), 50U + 25U + 10U);
+  reserve(4, 15);
+  run();
+  EXPECT_TRUE(has(shares_.size() - 1));
+}
+
 TEST_F(NfsReadBudgetTest, NobodyOvertakesWhoeverWaitsForMoreRoom) {
   reserve(1, 50);
   reserve(2, 40);
