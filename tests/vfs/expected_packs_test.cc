@@ -99,8 +99,8 @@ TEST_F(ExpectedPacksTest, WhoHasAPlanGetsWhatHeAsksForAlone) {
     ASSERT_EQ(waiter.wait()->size(), kSmallFileBytes);
   }
   for (const RecordedRequest& request : world.recording->requests()) {
-    if (request.operation == StoreOperation::kGetRange && request.key == packs_[0])
-      EXPECT_LE(request.range->length, 2 * kUnitBytes) << "the units that the file lies in";
+    if (request.operation != StoreOperation::kGetRange || request.key != packs_[0]) continue;
+    EXPECT_LE(request.range->length, 2 * kUnitBytes) << "the units that the file lies in";
   }
   EXPECT_LE(fetched_bytes(packs_[0]), kAsked * 2 * kUnitBytes);
   EXPECT_EQ(fetched_bytes(packs_[1]), 0u);
