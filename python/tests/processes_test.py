@@ -98,13 +98,16 @@ def resident_bytes() -> int:
 
 
 def test_many_epochs_leak_nothing(pets: str, engine: str) -> None:
+    files = len(os.listdir("/proc/self/fd"))
     loader = millrace.Loader(millrace.Dataset(pets, seed=3, engine=engine), 50)
-    for _ in range(30):  # Until pools and arenas have their size.
+    for _ in range(30):  # Until arenas have their size.
         for _ in loader:
             pass
-    settled, files = resident_bytes(), len(os.listdir("/proc/self/fd"))
+    settled = resident_bytes()
     for _ in range(scale(60, 1000)):
         for _ in loader:
             pass
     assert resident_bytes() - settled < 8 << 20
-    assert len(os.listdir("/proc/self/fd")) <= files + 4
+    # A few sockets. Each of the 4 connections that read may come to have memory for all batches that
+    # are under way or held: 7 of them.
+    assert len(os.listdir("/proc/self/fd")) <= files + 8 + 4 * 7
