@@ -108,6 +108,6 @@ def test_many_epochs_leak_nothing(pets: str, engine: str) -> None:
         for _ in loader:
             pass
     assert resident_bytes() - settled < 8 << 20
-    # A few sockets. Each of the 4 connections that read may come to have memory for all batches that
-    # are under way or held: 7 of them.
+    # A few sockets. Each of the 4 connections that read may come to have memory for all batches
+    # that are under way or held: 7 of them.
     assert len(os.listdir("/proc/self/fd")) <= files + 8 + 4 * 7
