@@ -26,6 +26,7 @@ class ForgetfulDisk final : public Disk {
     return std::vector<DirectoryEntry>();
   }
   Status make_directories(const std::string& /*path*/) override { return {}; }
+  Status make_directory(const std::string& /*path*/) override { return {}; }
   Status sync_directory(const std::string& /*path*/) override { return {}; }
   Result<FileFacts> stat(const std::string& path) override { return failure(absent(path)); }
   Result<DiskSpace> space(const std::string& /*path*/) override { return DiskSpace(); }

@@ -114,10 +114,13 @@ Result<std::unique_ptr<CacheDirectory>> CacheDirectory::open(Disk& disk,
 
 Status CacheDirectory::prepare() {
   MR_RETURN_IF_ERROR(check_format(disk_, path(), options_.cipher.get()));
-  // They are made in this order: when the last one is there, all are.
+  // The last one is made when the others will stay: when it is there, all are.
   if (!disk_.stat(fan_path(path(), kFans - 1))) {
-    for (unsigned fan = 0; fan < kFans; ++fan)
-      MR_RETURN_IF_ERROR(disk_.make_directories(fan_path(path(), fan)));
+    MR_RETURN_IF_ERROR(disk_.make_directories(objects_path(path())));
+    for (unsigned fan = 0; fan < kFans - 1; ++fan)
+      MR_RETURN_IF_ERROR(disk_.make_directory(fan_path(path(), fan)));
+    MR_RETURN_IF_ERROR(disk_.sync_directory(objects_path(path())));
+    MR_RETURN_IF_ERROR(disk_.make_directories(fan_path(path(), kFans - 1)));
   }
   MR_ASSIGN_OR_RETURN(segments_, SegmentStore::open(disk_, path(), options_.segments,
                                                     [this](const SegmentDamage& damage) {

@@ -99,6 +99,9 @@ class Disk {
   virtual Result<std::vector<DirectoryEntry>> list(const std::string& path) = 0;
   // With all missing parents; success when it is there already. Durable on success.
   virtual Status make_directories(const std::string& path) = 0;
+  // One, in a parent that is there; success when it is there already. Durable after sync_directory
+  // of the parent: whoever makes many need not wait for the device at each.
+  virtual Status make_directory(const std::string& path) = 0;
   // Makes creations, renames and removals of names in this directory survive a power loss.
   virtual Status sync_directory(const std::string& path) = 0;
   // Does not follow a symbolic link in the last component.

@@ -180,6 +180,11 @@ Status FaultyDisk::make_directories(const std::string& path) {
   return inner_.make_directories(path);
 }
 
+Status FaultyDisk::make_directory(const std::string& path) {
+  MR_RETURN_IF_ERROR(check(DiskOperation::kMakeDirectories, path));
+  return inner_.make_directory(path);
+}
+
 Status FaultyDisk::sync_directory(const std::string& path) {
   MR_RETURN_IF_ERROR(check(DiskOperation::kSyncDirectory, path));
   return inner_.sync_directory(path);

@@ -277,6 +277,19 @@ Status MemoryDisk::make_directories(const std::string& path) {
   return node->is_directory ? Status() : file_error(ENOTDIR, "make directory", path);
 }
 
+Status MemoryDisk::make_directory(const std::string& path) {
+  State& state = *state_;
+  MutexLock lock(state.mutex);
+  MR_ASSIGN_OR_RETURN(const NodePtr parent,
+                      state.find_directory(std::string(parent_path(path)), "make directory"));
+  const std::string name(base_name(path));
+  if (const auto entry = parent->entries.find(name); entry != parent->entries.end()) {
+    return entry->second->is_directory ? Status() : file_error(ENOTDIR, "make directory", path);
+  }
+  state.unsynced_names.apply({{parent, name, std::make_shared<MemoryNode>(true)}});
+  return {};
+}
+
 Status MemoryDisk::sync_directory(const std::string& path) {
   State& state = *state_;
   MutexLock lock(state.mutex);

@@ -197,6 +197,13 @@ Status PosixDisk::make_directories(const std::string& path) {
   return sync_directory(std::string(parent_path(path)));
 }
 
+Status PosixDisk::make_directory(const std::string& path) {
+  if (::mkdir(path.c_str(), 0777) == 0) return {};
+  if (errno != EEXIST) return file_error(errno, "make directory", path);
+  MR_ASSIGN_OR_RETURN(const File directory, File::open(path, O_PATH | O_DIRECTORY));
+  return {};
+}
+
 Status PosixDisk::sync_directory(const std::string& path) { return millrace::sync_directory(path); }
 
 Result<FileFacts> PosixDisk::stat(const std::string& path) {

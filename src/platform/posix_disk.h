@@ -12,6 +12,7 @@ class PosixDisk final : public Disk {
   Status remove(const std::string& path) override;
   Result<std::vector<DirectoryEntry>> list(const std::string& path) override;
   Status make_directories(const std::string& path) override;
+  Status make_directory(const std::string& path) override;
   Status sync_directory(const std::string& path) override;
   Result<FileFacts> stat(const std::string& path) override;
   Result<DiskSpace> space(const std::string& path) override;

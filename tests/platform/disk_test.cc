@@ -307,6 +307,16 @@ TYPED_TEST(DiskContract, MakeDirectoriesIsIdempotent) {
   EXPECT_EQ(this->disk().sync_directory(this->path("no")).code(), StatusCode::kNotFound);
 }
 
+TYPED_TEST(DiskContract, MakesOneDirectoryAtATime) {
+  for (int i = 0; i < 2; ++i)
+    EXPECT_TRUE(this->disk().make_directory(this->path("x")).ok());
+  EXPECT_EQ(this->disk().stat(this->path("x")).value().kind, FileKind::kDirectory);
+  EXPECT_EQ(this->disk().make_directory(this->path("no/y")).code(), StatusCode::kNotFound);
+  this->write("f", "");
+  EXPECT_EQ(this->disk().make_directory(this->path("f")).code(), StatusCode::kIoError);
+  EXPECT_EQ(this->disk().make_directory(this->path("f/y")).code(), StatusCode::kIoError);
+}
+
 TYPED_TEST(DiskContract, StatAndSpace) {
   this->write("a", "12345");
   const FileFacts facts = this->disk().stat(this->path("a")).value();

@@ -38,6 +38,21 @@ TEST(MemoryDiskPowerLoss, KeepsWhatWasSynced) {
   }
 }
 
+TEST(MemoryDiskPowerLoss, KeepsDirectoriesWhoseParentWasSynced) {
+  int kept = 0;
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    MemoryDisk disk;
+    ASSERT_TRUE(disk.make_directory("/synced").ok());
+    ASSERT_TRUE(disk.sync_directory("/").ok());
+    ASSERT_TRUE(disk.make_directory("/other").ok());
+    disk.simulate_power_loss(seed);
+    ASSERT_TRUE(disk.stat("/synced")) << "seed " << seed;
+    kept += disk.stat("/other") ? 1 : 0;
+  }
+  EXPECT_GT(kept, 0);
+  EXPECT_LT(kept, static_cast<int>(kSeeds));
+}
+
 TEST(MemoryDiskPowerLoss, LosesTearsAndGrowsWhatWasNot) {
   std::set<std::string> outcomes;
   const std::string text = std::string(512, 'x') + std::string(512, 'y');
