@@ -18,7 +18,7 @@
 namespace millrace {
 namespace {
 
-constexpr Duration kLookAgain = std::chrono::milliseconds(2);
+constexpr Duration kLookAgain = std::chrono::milliseconds(1);
 
 // Where this code was loaded from.
 std::string library_directory() {
@@ -45,7 +45,7 @@ std::string find_program(const std::string& program) {
 
 std::vector<std::string> background_command(const LoadedSettings& settings,
                                             const std::string& program) {
-  std::vector<std::string> command = {program, "serve", "--background", "--quiet"};
+  std::vector<std::string> command = {program, "serve", "--background", "--listening", "--quiet"};
   if (!settings.config_file.empty()) {
     command.insert(command.end(), {"--config", settings.config_file});
   }

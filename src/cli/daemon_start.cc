@@ -24,18 +24,23 @@ namespace {
 
 // The store may need most of it to be found out of reach.
 constexpr Duration kStartMax = std::chrono::seconds(60);
-constexpr Duration kLookAgain = std::chrono::milliseconds(5);
+constexpr Duration kLookAgain = std::chrono::milliseconds(2);
 constexpr std::uint64_t kLogTailBytes = 2048;
 
-enum class Presence { kReady, kStarting, kNone };
+enum class Presence { kReady, kListens, kStarting, kNone };
 
 Result<Presence> daemon_presence(Session& session, const RequestContext& context) {
   const auto answer = ControlClient(session).send(context, HttpMethod::kGet, "/readyz");
-  if (answer) return answer->value("ready", false) ? Presence::kReady : Presence::kStarting;
+  if (answer) return answer->value("ready", false) ? Presence::kReady : Presence::kListens;
   if (ControlClient::is_no_daemon(answer.error())) return Presence::kNone;
   // It may be about to end, or to begin.
   if (answer.error().code() == StatusCode::kUnavailable) return Presence::kStarting;
   return failure(answer.error());
+}
+
+bool is_up(Presence presence, DaemonUp up) {
+  return presence == Presence::kReady ||
+         (presence == Presence::kListens && up == DaemonUp::kListens);
 }
 
 // The daemon of this command's settings: what the flags said is said again.
@@ -107,13 +112,13 @@ Status look_again_later(Session& session, const RequestContext& context) {
 }
 
 // With the right to start one.
-Status start_and_wait(Session& session, const RequestContext& context,
-                      const std::string& log_path) {
+Status start_and_wait(Session& session, const RequestContext& context, const std::string& log_path,
+                      DaemonUp up) {
   MR_ASSIGN_OR_RETURN(const StartingDaemon daemon, StartingDaemon::start(session, log_path));
   session.note("starting a daemon in the background ('millrace stop' ends it)");
   while (true) {
     MR_ASSIGN_OR_RETURN(const Presence presence, daemon_presence(session, context));
-    if (presence == Presence::kReady) return {};
+    if (is_up(presence, up)) return {};
     if (daemon.ended()) return daemon.failure_of("ended while it started");
     const Status status = look_again_later(session, context);
     if (status == StatusCode::kDeadlineExceeded) {
@@ -125,18 +130,18 @@ Status start_and_wait(Session& session, const RequestContext& context,
 
 }  // namespace
 
-Status ensure_daemon(Session& session) {
+Status ensure_daemon(Session& session, DaemonUp up) {
   const RequestContext context = session.context().with_deadline(session.clock().now() + kStartMax);
   const std::string directory = user_directories(session.environment()).data;
   PosixDisk disk;
   while (true) {
     MR_ASSIGN_OR_RETURN(const Presence presence, daemon_presence(session, context));
-    if (presence == Presence::kReady) return {};
+    if (is_up(presence, up)) return {};
     if (presence == Presence::kNone) {
       MR_RETURN_IF_ERROR(disk.make_directories(directory));
       const auto right =
           disk.lock(join_path(directory, "serve.start"), describe_this_process("millrace"));
-      if (right) return start_and_wait(session, context, join_path(directory, "serve.log"));
+      if (right) return start_and_wait(session, context, join_path(directory, "serve.log"), up);
       // Somebody else starts one just now.
       if (right.error().code() != StatusCode::kConflict) return right.error();
     }

@@ -30,6 +30,7 @@ constexpr Duration kGrace = std::chrono::seconds(20);
 struct ServeOptions {
   bool check_config = false;
   bool background = false;
+  bool listening = false;
 };
 
 // Hang-ups, which would end the process, as something to read. Made before other threads, which
@@ -103,7 +104,8 @@ std::vector<std::string> this_command() {
 Result<int> serve(Session& session, const ServeOptions& options) {
   if (options.check_config) return check_config(session);
   if (options.background) {
-    MR_RETURN_IF_ERROR(ensure_daemon(session));
+    MR_RETURN_IF_ERROR(
+        ensure_daemon(session, options.listening ? DaemonUp::kListens : DaemonUp::kReady));
     return 0;
   }
   const File hangup = hangups();
@@ -140,6 +142,8 @@ void register_serve(CommandLine& line, CLI::App& root) {
                     "Only check the settings, and what they refer to");
   command->add_flag("--background", options->background,
                     "Return when it is ready, and leave it running; nothing when one runs");
+  command->add_flag("--listening", options->listening,
+                    "With --background: return when it listens, before the store has answered");
   line.runs(command, [options](Session& session) { return serve(session, *options); });
 }
 

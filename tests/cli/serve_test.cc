@@ -184,6 +184,15 @@ TEST_F(ServeCommand, StartsOneInTheBackgroundHoweverManyAskForIt) {
   EXPECT_EQ(log.find("ready: process"), log.rfind("ready: process")) << log;
 }
 
+TEST_F(ServeCommand, ReturnsWhenItListensWhateverTheStoreDoes) {
+  variables_["AWS_ACCESS_KEY_ID"] = "a";
+  variables_["AWS_SECRET_ACCESS_KEY"] = "b";
+  variables_["MILLRACE_STORE"] = "s3://bucket?endpoint=http://127.0.0.1:1";  // Nobody is there.
+  const Outcome started = millrace({"serve", "--background", "--listening"});
+  ASSERT_EQ(started.exit_code, 0) << started.err;
+  EXPECT_EQ(millrace({"status", "--json"}).json()["store"]["answers"], false);
+}
+
 TEST_F(ServeCommand, GivesTheDaemonInTheBackgroundTheFlagsOfTheCommand) {
   const Outcome started =
       millrace({"serve", "--background", "--cache-size", "100MiB", "--store", path("elsewhere")});
