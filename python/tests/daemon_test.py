@@ -120,3 +120,27 @@ def test_a_killed_daemon_is_replaced(pets: str, program: Program) -> None:
         assert [bytes(item) for item in batch["data"]] == [content(k) for k in batch["__key__"]]
         assert loader.stats()["reconnects"] >= 1
     assert dataset[0]["data"] == content(dataset[0]["__key__"])
+
+
+def test_after_the_first_batch_whole_pieces_are_fetched(home: pathlib.Path,
+                                                        program: Program) -> None:
+    data, batch, pieces = home / "noise", 16, 64
+    data.mkdir()
+    for number in range(pieces * 8):
+        (data / f"{number:04}").write_bytes(os.urandom(128 << 10))
+    program("publish", str(data), "noise@v1")
+
+    def requests() -> int:
+        return sum(int(line.split()[-1]) for line in ask_daemon(program, "/metrics").splitlines()
+                   if line.startswith("millrace_store_operations_total")
+                   and 'op="get_range"' in line)
+
+    program("serve", "--background")
+    dataset = millrace.Dataset("noise@v1", seed=3, engine="daemon")
+    len(dataset)
+    before = requests()
+    with millrace.Loader(dataset, batch) as loader:
+        assert sum(len(each["__key__"]) for each in loader) == pieces * 8
+    # The first batch alone takes its samples out of their pieces: what is around each of them comes
+    # in two requests then, and the packs' ends are no whole pieces.
+    assert 0 < requests() - before <= pieces + 2 * batch + 8

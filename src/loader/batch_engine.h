@@ -33,8 +33,8 @@ struct SourceFacts {
 class BatchPlan {
  public:
   virtual ~BatchPlan() = default;
-  // Appends samples.
-  virtual void extend(std::span<const PlacedSample> places) = 0;
+  // Appends samples. Reads of them that begin after it has returned find them announced.
+  virtual void extend(const RequestContext& context, std::span<const PlacedSample> places) = 0;
   // So many samples from the beginning were read.
   virtual void advance(std::uint64_t places_done) = 0;
 };

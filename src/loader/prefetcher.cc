@@ -13,6 +13,8 @@ constexpr std::size_t kReadersMax = 16;
 constexpr std::uint64_t kPlannedSamplesMax = 65536;
 // What is announced at a time: short, so that the beginning is not waited for.
 constexpr std::uint64_t kPlanStretchSamples = 2048;
+// Looking samples up may take requests. Only those who read ahead for the first time wait for it.
+constexpr Duration kPlanTimeout = std::chrono::minutes(1);
 
 std::uint64_t samples_to_plan(const BatchEngine& engine, const RankChoice& choice,
                               const PrefetchOptions& options) {
@@ -180,7 +182,7 @@ void Prefetcher::cancel() {
 
 void Prefetcher::plan_reads() {
   const std::unique_ptr<BatchPlan> plan = engine_.start_plan(options_.caller);
-  plan->extend({});  // Meanwhile it is found whom to tell.
+  plan->extend(context(clock_.now() + kPlanTimeout), {});  // Meanwhile it is found whom to tell.
   if (!wait_for_first_batch()) return;
   std::uint64_t planned = 0;
   std::uint64_t told = 0;
@@ -209,7 +211,7 @@ void Prefetcher::plan_reads() {
       places.insert(places.end(), more.begin(), more.end());
     }
     if (places.empty()) continue;
-    plan->extend(places);
+    plan->extend(context(clock_.now() + kPlanTimeout), places);
     planned += places.size();
     begin_reading_ahead();
   }

@@ -14,32 +14,28 @@ std::vector<AssembledSource> assembled(const std::vector<OpenSource>& sources) {
   return all;
 }
 
-// Looking a sample up may take a request; nobody waits for it.
-constexpr Duration kPlanTimeout = std::chrono::minutes(1);
-
 }  // namespace
 
 // Samples as reads of the cache. A sample that cannot be looked up has none: who reads it will
 // say so.
 class ProcessEngine::CachePlan final : public BatchPlan {
  public:
-  CachePlan(const ProcessEngine& engine, std::shared_ptr<const Caller> caller)
-      : engine_(engine), caller_(std::move(caller)) {
+  CachePlan(const ProcessEngine& engine, const Caller& caller) : engine_(engine) {
     for (const OpenSource& source : engine.sources_)
-      accounts_.push_back(source.files->account(*caller_));
+      accounts_.push_back(source.files->account(caller));
   }
   ~CachePlan() override {
     if (plan_) engine_.plans_->withdraw(*plan_);
   }
 
-  void extend(std::span<const PlacedSample> places) override {
+  void extend(const RequestContext& context, std::span<const PlacedSample> places) override {
     if (engine_.plans_ == nullptr) return;
     std::vector<RequestContext> contexts;
     for (const auto& account : accounts_)
-      contexts.push_back(context(account));
+      contexts.push_back(account == nullptr ? context : context.with_account(account));
     std::vector<PlannedRead> reads;
     std::vector<std::uint64_t> ends;
-    engine_.assembler_.look_up(context(nullptr), places);
+    engine_.assembler_.look_up(context, places);
     for (const PlacedSample& place : places) {
       if (place.source < accounts_.size()) {
         const std::size_t first = reads.size();
@@ -66,10 +62,6 @@ class ProcessEngine::CachePlan final : public BatchPlan {
   }
 
  private:
-  RequestContext context(const std::shared_ptr<FetchAccount>& account) const {
-    const RequestContext plain(system_clock().now() + kPlanTimeout, caller_);
-    return account == nullptr ? plain : plain.with_account(account);
-  }
   Status append(const RequestContext& context, const std::vector<PlannedRead>& reads) {
     if (plan_) return engine_.plans_->extend(context, *plan_, reads);
     MR_ASSIGN_OR_RETURN(plan_, engine_.plans_->announce(context, reads));
@@ -77,7 +69,6 @@ class ProcessEngine::CachePlan final : public BatchPlan {
   }
 
   const ProcessEngine& engine_;
-  const std::shared_ptr<const Caller> caller_;
   std::vector<std::shared_ptr<FetchAccount>> accounts_;  // Of each dataset.
   std::optional<PlanId> plan_;
   std::uint64_t reads_ = 0;                 // In the plan.
@@ -92,7 +83,7 @@ ProcessEngine::ProcessEngine(std::vector<OpenSource> sources, PlannedReads* plan
 }
 
 std::unique_ptr<BatchPlan> ProcessEngine::start_plan(std::shared_ptr<const Caller> caller) {
-  return std::make_unique<CachePlan>(*this, std::move(caller));
+  return std::make_unique<CachePlan>(*this, *caller);
 }
 
 }  // namespace millrace

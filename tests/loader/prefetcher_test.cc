@@ -81,7 +81,7 @@ class HeldEngine final : public BatchEngine {
   class CountedPlan final : public BatchPlan {
    public:
     explicit CountedPlan(HeldEngine& engine) : engine_(engine) {}
-    void extend(std::span<const PlacedSample> places) override {
+    void extend(const RequestContext&, std::span<const PlacedSample> places) override {
       MutexLock lock(engine_.mutex_);
       engine_.has_plan_ = true;
       engine_.planned_ += places.size();

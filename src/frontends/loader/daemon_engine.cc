@@ -16,7 +16,6 @@ constexpr std::size_t kUnsentLossesMax = 1024;
 constexpr Duration kTryAgainMin = std::chrono::milliseconds(20);
 constexpr Duration kTryAgainMax = std::chrono::seconds(2);
 constexpr Duration kReportTimeout = std::chrono::seconds(2);
-constexpr Duration kPlanConnectTimeout = std::chrono::seconds(60);
 
 }  // namespace
 
@@ -26,15 +25,14 @@ class DaemonEngine::SentPlan final : public BatchPlan {
  public:
   explicit SentPlan(DaemonEngine& engine) : engine_(engine) {}
 
-  void extend(std::span<const PlacedSample> places) override {
+  void extend(const RequestContext& context, std::span<const PlacedSample> places) override {
     if (client_ == nullptr || client_->is_broken()) {
-      const RequestContext context(system_clock().now() + kPlanConnectTimeout, "loader");
       auto connected = engine_.connect(context, true);
       client_ = connected ? *std::move(connected) : nullptr;
       begin_ = sent_;
     }
     sent_ += places.size();
-    if (client_ != nullptr) (void)client_->extend_plan(places);
+    if (client_ != nullptr) (void)client_->extend_plan(context, places);
   }
   void advance(std::uint64_t places_done) override {
     if (client_ == nullptr || client_->is_broken() || places_done <= begin_) return;

@@ -172,9 +172,11 @@ Status LoaderClient::report(const RequestContext& context, const LoaderReport& r
   return noted ? Status() : noted.error();
 }
 
-Status LoaderClient::extend_plan(std::span<const PlacedSample> places) {
-  const Status sent = send_message(socket_.descriptor(), {{"op", "extend"}}, encode_places(places));
-  return sent.ok() ? sent : broken(sent);
+Status LoaderClient::extend_plan(const RequestContext& context,
+                                 std::span<const PlacedSample> places) {
+  const auto planned = ask(context, {{"op", "extend"}, {"timeout_ms", milliseconds_left(context)}},
+                           encode_places(places));
+  return planned ? Status() : planned.error();
 }
 
 Status LoaderClient::advance_plan(std::uint64_t places_done) {

@@ -38,8 +38,9 @@ class LoaderClient : public std::enable_shared_from_this<LoaderClient> {
                            std::span<const PlacedSample> places);
   // What is reported is known to the daemon once this returns.
   Status report(const RequestContext& context, const LoaderReport& report);
-  // Neither waits for an answer.
-  Status extend_plan(std::span<const PlacedSample> places);
+  // The daemon has begun to fetch them once this returns.
+  Status extend_plan(const RequestContext& context, std::span<const PlacedSample> places);
+  // Does not wait for an answer.
   Status advance_plan(std::uint64_t places_done);
 
   bool is_broken() const { return broken_; }

@@ -200,10 +200,10 @@ Status LoaderConnection::give(const Batch& batch) {
 
 Status LoaderConnection::extend_plan(const LoaderMessage& message) {
   const auto places = decode_places(message.tail.bytes());
-  if (!places) return places.error();
+  if (!places) return refuse(places.error());
   if (plan_ == nullptr) plan_ = engine_->start_plan(caller_);
-  plan_->extend(*places);
-  return {};
+  plan_->extend(context(head_number(message, "timeout_ms")), *places);
+  return send_message(socket_.descriptor(), {{"planned", places->size()}});
 }
 
 }  // namespace millrace

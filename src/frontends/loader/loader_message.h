@@ -20,7 +20,7 @@ namespace millrace {
 
 using LoaderJson = nlohmann::ordered_json;
 
-inline constexpr unsigned kLoaderProtocol = 1;
+inline constexpr unsigned kLoaderProtocol = 2;
 // A tail that comes in memory of its own.
 inline constexpr std::uint64_t kLoaderTailBytesMax = std::uint64_t{1} << 32;
 
