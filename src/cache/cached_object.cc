@@ -110,7 +110,7 @@ void CachedObject::add_flights(UnitRange units, std::uint32_t fetch_units_max, U
       ++end;
     auto flight = std::make_shared<Flight>(UnitRange{first, end - first});
     flight->urgency = urgency;
-    flight->is_ahead = urgency == Urgency::kSpeculative;
+    flight->is_ahead = urgency == Urgency::kSpeculative && !planned_;
     flights_.push_back(flight);
     into.push_back(std::move(flight));
     first = end;
@@ -130,8 +130,6 @@ CachedObject::Needs CachedObject::prepare(ByteRange read, std::uint32_t fetch_un
     // What is around it will be wanted as well.
     add_flights(pieces_around(units), std::min(fetch_units_max, kPlannedPieceUnits),
                 Urgency::kDemanded, needs.new_ones);
-    for (const std::shared_ptr<Flight>& flight : needs.new_ones)
-      flight->is_ahead = true;
   } else {
     add_flights(units, fetch_units_max, Urgency::kDemanded, needs.new_ones);
   }
@@ -339,7 +337,6 @@ std::vector<Slice> CachedObject::fresh(ByteRange range) {
     }
   }
   if (at < range.end()) return {};
-  if (planned_) return parts;  // Shuffled readers pass nothing for good.
   std::erase_if(fresh_, [&](const FreshPiece& piece) {
     const ByteRange bytes = bytes_of(piece.units, version_.size());
     return bytes.end() > range.offset && bytes.end() <= range.end();

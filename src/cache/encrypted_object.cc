@@ -74,12 +74,12 @@ Status EncryptedObject::read_checksums(UnitRange units, std::span<std::uint32_t>
 }
 
 Status EncryptedObject::write(UnitRange units, ByteView bytes,
-                              std::span<const std::uint32_t> /*checksums*/) {
+                              std::span<const std::uint32_t> /*checksums*/, WrittenPages pages) {
   const std::size_t memory_bytes = std::min(bytes.size(), kPieceBytes);
   // Whole pages can go past the page cache.
   const auto memory = std::unique_ptr<std::byte[], void (*)(std::byte*)>(
       new (std::align_val_t{kSector}) std::byte[memory_bytes],
-      [](std::byte* pages) { operator delete[](pages, std::align_val_t{kSector}); });
+      [](std::byte* piece) { operator delete[](piece, std::align_val_t{kSector}); });
   while (!bytes.empty()) {
     const ByteView part = bytes.first(std::min(bytes.size(), memory_bytes));
     const MutableByteView ciphertext(memory.get(), part.size());
@@ -89,7 +89,7 @@ Status EncryptedObject::write(UnitRange units, ByteView bytes,
     for (std::size_t at = 0; at < part.size(); at += kUnitBytes)
       checksums.push_back(crc32c(ciphertext.subspan(at, std::min(kUnitBytes, part.size() - at))));
     const auto count = static_cast<std::uint32_t>(checksums.size());
-    MR_RETURN_IF_ERROR(inner_->write({units.first, count}, ciphertext, checksums));
+    MR_RETURN_IF_ERROR(inner_->write({units.first, count}, ciphertext, checksums, pages));
     units = {units.first + count, units.count - count};
     bytes = bytes.subspan(part.size());
   }

@@ -22,7 +22,8 @@ class EncryptedObject final : public StoredObject {
   Result<std::size_t> read(std::uint64_t offset, MutableByteView into) override;
   Result<bool> read_now(std::uint64_t offset, MutableByteView into) override;
   Status read_checksums(UnitRange units, std::span<std::uint32_t> into) override;
-  Status write(UnitRange units, ByteView bytes, std::span<const std::uint32_t> checksums) override;
+  Status write(UnitRange units, ByteView bytes, std::span<const std::uint32_t> checksums,
+               WrittenPages pages) override;
   Status forget(UnitRange units) override { return inner_->forget(units); }
   Status distrust(UnitRange units) override { return inner_->distrust(units); }
   Status mark_handed_out() override;

@@ -167,7 +167,9 @@ bool Filler::keep(const ObjectPtr& object, const Flight& flight, const Slice& da
       status = created.error();
     }
   }
-  if (stored != nullptr) status = stored->write(flight.units, data.bytes(), checksums);
+  // Who shuffles comes back for the rest of what is fetched, within seconds.
+  const WrittenPages pages = object->planned() ? WrittenPages::kFilled : WrittenPages::kPassedBy;
+  if (stored != nullptr) status = stored->write(flight.units, data.bytes(), checksums, pages);
   if (!status.ok()) {
     directory.space().unreserve(room);
     directory.note_write_failure(status);

@@ -25,7 +25,7 @@ struct Flight {
   explicit Flight(UnitRange flown) : units(flown) {}
 
   const UnitRange units;
-  bool is_ahead = false;   // It was a guess, or a plan's, when it began.
+  bool is_ahead = false;   // It was a guess when it began.
   bool is_passed = false;  // A reader has read to its end since.
   Urgency urgency = Urgency::kSpeculative;
   std::uint32_t attempts = 0;

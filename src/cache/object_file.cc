@@ -161,11 +161,13 @@ Status ObjectFile::read_checksums(UnitRange units, std::span<std::uint32_t> into
   return {};
 }
 
-Status ObjectFile::write(UnitRange units, ByteView bytes,
-                         std::span<const std::uint32_t> checksums) {
+Status ObjectFile::write(UnitRange units, ByteView bytes, std::span<const std::uint32_t> checksums,
+                         WrittenPages pages) {
   assert(bytes.size() == bytes_of(units, version_.size()).length);
   assert(checksums.size() == units.count);
-  MR_RETURN_IF_ERROR(data_->write_past_cache(units.first * kUnitBytes, bytes));
+  const std::uint64_t offset = units.first * kUnitBytes;
+  MR_RETURN_IF_ERROR(pages == WrittenPages::kFilled ? data_->write_at(offset, bytes)
+                                                    : data_->write_past_cache(offset, bytes));
   std::vector<std::byte> records;
   records.reserve(std::size_t{units.count} * kMapRecordBytes);
   for (std::uint32_t i = 0; i < units.count; ++i) {

@@ -46,7 +46,8 @@ class ObjectFile final : public StoredObject {
   const std::shared_ptr<DiskFile>& file() const override { return data_; }
   std::uint64_t base() const override { return 0; }
   Status read_checksums(UnitRange units, std::span<std::uint32_t> into) override;
-  Status write(UnitRange units, ByteView bytes, std::span<const std::uint32_t> checksums) override;
+  Status write(UnitRange units, ByteView bytes, std::span<const std::uint32_t> checksums,
+               WrittenPages pages) override;
   Status forget(UnitRange units) override;
   Status distrust(UnitRange units) override;
   Status mark_handed_out() override;

@@ -20,7 +20,7 @@ Status SmallObjectFile::read_checksums(UnitRange units, std::span<std::uint32_t>
 }
 
 Status SmallObjectFile::write(UnitRange units, ByteView bytes,
-                              std::span<const std::uint32_t> checksums) {
+                              std::span<const std::uint32_t> checksums, WrittenPages /*pages*/) {
   assert(units.first == 0 && bytes.size() == version_.size());
   // A record that is there all the same could not be loaded before: nobody has checked it.
   if (Status status = segments_->remove(version_.digest());

@@ -21,7 +21,8 @@ class SmallObjectFile final : public StoredObject {
   const std::shared_ptr<DiskFile>& file() const override { return place_.file; }
   std::uint64_t base() const override { return place_.data_offset; }
   Status read_checksums(UnitRange units, std::span<std::uint32_t> into) override;
-  Status write(UnitRange units, ByteView bytes, std::span<const std::uint32_t> checksums) override;
+  Status write(UnitRange units, ByteView bytes, std::span<const std::uint32_t> checksums,
+               WrittenPages pages) override;
   Status forget(UnitRange units) override;
   Status distrust(UnitRange units) override;
   Status mark_handed_out() override;

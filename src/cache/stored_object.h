@@ -11,6 +11,12 @@
 
 namespace millrace {
 
+// What becomes of the pages of the page cache that a write could fill.
+enum class WrittenPages : std::uint8_t {
+  kPassedBy,  // Nobody reads it from the disk soon.
+  kFilled,    // It is read again soon, and then need not come from the disk.
+};
+
 // The units of one object on a cache disk, and the checksum of each. It knows nothing of readers:
 // CachedObject decides what may be read, written and forgotten, and when.
 //
@@ -38,8 +44,8 @@ class StoredObject {
   virtual Status read_checksums(UnitRange units, std::span<std::uint32_t> into) = 0;
   // Stores the bytes of whole units, then their checksums, which are those of `bytes`. After a
   // failure the units may be there or not, never wrong.
-  virtual Status write(UnitRange units, ByteView bytes,
-                       std::span<const std::uint32_t> checksums) = 0;
+  virtual Status write(UnitRange units, ByteView bytes, std::span<const std::uint32_t> checksums,
+                       WrittenPages pages) = 0;
   // Forgets units and frees their space. After a failure the units may still be recorded.
   virtual Status forget(UnitRange units) = 0;
   // Forgets units whose bytes are not what was written, without touching them: the right ones will

@@ -28,7 +28,10 @@ class CacheDirectoryTest : public ::testing::Test {
     const auto stored = directory->create(version);
     ASSERT_TRUE(stored);
     const UnitRange all{0, unit_count(version.size())};
-    ASSERT_TRUE((*stored)->write(all, as_bytes(content), stored_checksums(content, all)).ok());
+    ASSERT_TRUE(
+        (*stored)
+            ->write(all, as_bytes(content), stored_checksums(content, all), WrittenPages::kPassedBy)
+            .ok());
     if (handed_out) {
       ASSERT_TRUE((*stored)->mark_handed_out().ok());
     }

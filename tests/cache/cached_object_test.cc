@@ -19,7 +19,9 @@ class NoStoredObject final : public StoredObject {
   const std::shared_ptr<DiskFile>& file() const override { return file_; }
   std::uint64_t base() const override { return 0; }
   Status read_checksums(UnitRange, std::span<std::uint32_t>) override { return {}; }
-  Status write(UnitRange, ByteView, std::span<const std::uint32_t>) override { return {}; }
+  Status write(UnitRange, ByteView, std::span<const std::uint32_t>, WrittenPages) override {
+    return {};
+  }
   Status forget(UnitRange) override { return {}; }
   Status distrust(UnitRange) override { return {}; }
   Status mark_handed_out() override { return {}; }

@@ -17,7 +17,8 @@ namespace {
 const std::string kObjectStem = "/c/object";
 
 Status write_stored_units(ObjectFile& file, std::string_view content, UnitRange units) {
-  return file.write(units, as_bytes(stored_part(content, units)), stored_checksums(content, units));
+  return file.write(units, as_bytes(stored_part(content, units)), stored_checksums(content, units),
+                    WrittenPages::kPassedBy);
 }
 
 // Whether the bytes of a unit are what was written.

@@ -39,7 +39,7 @@ class ObjectFileTest : public ::testing::Test {
   }
   Status write(ObjectFile& file, UnitRange units) {
     return file.write(units, as_bytes(stored_part(content, units)),
-                      stored_checksums(content, units));
+                      stored_checksums(content, units), WrittenPages::kPassedBy);
   }
   void expect_right(ObjectFile& file, UnitRange units) {
     std::string bytes(bytes_of(units, version.size()).length, '?');
@@ -257,6 +257,30 @@ TEST_F(ObjectFileTest, AKeyThatDoesNotFitIsRefusedBeforeAnythingIsTouched) {
   expect_right(*reopen(), {0, 1});
 }
 
+TEST(ObjectFileOnDisk, PagesThatAreFilledNeedNotComeFromTheDisk) {
+  std::string directory = ::testing::TempDir() + "object_file_XXXXXX";
+  ASSERT_NE(::mkdtemp(directory.data()), nullptr);
+  PosixDisk disk;
+  const ObjectVersion version = stored_version("o", 2 * kUnitBytes);
+  const std::string content = stored_content(version);
+  const auto file = ObjectFile::create(disk, directory + "/o", version);
+  ASSERT_TRUE(file) << file.error().to_string();
+  for (const std::uint32_t unit : {0u, 1u}) {
+    const UnitRange units{unit, 1};
+    ASSERT_TRUE((*file)
+                    ->write(units, as_bytes(stored_part(content, units)),
+                            stored_checksums(content, units),
+                            unit == 0 ? WrittenPages::kFilled : WrittenPages::kPassedBy)
+                    .ok());
+  }
+  std::string bytes(content.size(), '?');
+  const MutableByteView into = std::as_writable_bytes(std::span(bytes));
+  EXPECT_TRUE(*(*file)->read_now(0, into.first(kUnitBytes)));
+  EXPECT_EQ(*(*file)->read(kUnitBytes, into.subspan(kUnitBytes)), kUnitBytes);
+  EXPECT_EQ(bytes, content);
+  std::filesystem::remove_all(directory);
+}
+
 // The records are read in pieces of 8192.
 TEST(ObjectFileOnDisk, RecordsOfALargeObjectAreRead) {
   std::string directory = ::testing::TempDir() + "object_file_XXXXXX";
@@ -271,7 +295,8 @@ TEST(ObjectFileOnDisk, RecordsOfALargeObjectAreRead) {
     for (const std::uint32_t at : {0u, 8190u, 8191u, 8192u, 16383u, 16384u, units - 1}) {
       if (at >= units || (!written.empty() && at <= written.back())) continue;
       const std::uint32_t checksum = at;
-      ASSERT_TRUE((*file)->write({at, 1}, as_bytes(unit), {&checksum, 1}).ok());
+      ASSERT_TRUE(
+          (*file)->write({at, 1}, as_bytes(unit), {&checksum, 1}, WrittenPages::kPassedBy).ok());
       written.push_back(at);
     }
     ASSERT_TRUE((*file)->mark_handed_out().ok());

@@ -5,10 +5,13 @@
 #include <thread>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "base/log.h"
+#include "platform/posix_disk.h"
 #include "tests/cache/cache_world.h"
+#include "tests/servers/torture.h"
 
 namespace millrace {
 namespace {
@@ -114,6 +117,29 @@ TEST(PlannedReads, AReadThatIsFasterThanItsPlanTakesAWholePiece) {
   ASSERT_TRUE(world.reads_right(object, {5 * kMiB, kMiB}));
   EXPECT_EQ(world.gets(), 2u);
   EXPECT_EQ(world.bytes_fetched(), 2 * kPlannedPieceBytes);
+}
+
+// Whether every page of the object's file can be had without the disk.
+bool is_in_page_cache(Disk& disk, const std::string& cache, const ObjectVersion& object) {
+  const std::string digest = object.digest().to_text();
+  const auto file = disk.open(
+      fmt::format("{}/objects/{}/{}.data", cache, digest.substr(0, 2), digest), OpenMode::kRead);
+  EXPECT_TRUE(file) << file.error().to_string();
+  std::vector<std::byte> bytes(object.size());
+  return file && *(*file)->read_now(0, bytes);
+}
+
+TEST(PlannedReads, WhatIsPlannedStaysInThePageCache) {
+  TortureDirectory directory;
+  PosixDisk posix;
+  const std::string cache = directory.path() + "/cache";
+  CacheWorld world({.other_disk = &posix, .directory = cache, .faulty_disk = false});
+  ASSERT_TRUE(world.start().ok());
+  const ObjectVersion planned = world.add("planned", 8 * kMiB);
+  const std::vector<PlannedRead> reads = epoch_of(planned, 1);
+  ASSERT_TRUE(world.cache().plans().announce(RequestContext::background(), reads));
+  wait_for_bytes(world, planned.size());
+  EXPECT_TRUE(is_in_page_cache(posix, cache, planned));
 }
 
 TEST(PlannedReads, APartOfASmallCacheIsFilledAhead) {

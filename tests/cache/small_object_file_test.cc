@@ -15,7 +15,7 @@ class SmallObjectFileTest : public ::testing::Test {
 
   Status write(SmallObjectFile& file) {
     return file.write({0, unit_count(version.size())}, as_bytes(content),
-                      segment_checksums(content));
+                      segment_checksums(content), WrittenPages::kPassedBy);
   }
   void expect_right(SmallObjectFile& file) {
     std::string bytes(version.size(), '?');
