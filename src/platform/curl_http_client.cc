@@ -62,7 +62,7 @@ CurlHttpClient::CurlHttpClient(CurlHttpClientOptions options)
   const std::size_t connections = std::max<std::size_t>(1, options_.connections_max / loops);
   for (std::size_t i = 0; i < loops; ++i) {
     loops_.push_back(
-        std::make_unique<HttpLoop>("fetch-" + std::to_string(i), options_, connections));
+        std::make_unique<HttpLoop>("http-" + std::to_string(i), options_, connections));
   }
 }
 

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <random>
 #include <set>
@@ -118,6 +119,7 @@ TEST(SecretKey, IsSixtyFourDigits) {
 class KeyFileTest : public ::testing::Test {
  protected:
   KeyFileTest() { path_ += "/key"; }
+  ~KeyFileTest() override { std::filesystem::remove_all(directory_); }
 
   std::string write(const std::string& content, mode_t mode) {
     std::ofstream(path_) << content;
