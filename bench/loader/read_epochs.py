@@ -27,6 +27,7 @@ class Millrace:
         import millrace
         version = f"{place.replace('/', '-')}@v1"
         self._dataset = millrace.Dataset(version, seed=1)
+        len(self._dataset)  # Opened here, as those of the others are that have an index.
         self._loader = millrace.Loader(self._dataset, batch)
 
     def epoch(self):
@@ -121,6 +122,8 @@ def daemon():
 
 
 def main(name, place, epochs, batch, workers, directory):
+    if epochs > 0:
+        import numpy  # noqa: F401  All need it; what its start takes is no part of an epoch.
     begin = time.monotonic()
     loader = LOADERS[name](place, batch, workers, directory)
     results = []
