@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
@@ -29,14 +30,19 @@ class PosixDiskFile final : public DiskFile {
   explicit PosixDiskFile(File file) : file_(std::move(file)) {}
 
   Result<std::size_t> read_at(std::uint64_t offset, MutableByteView into) override {
-    return file_.read_at(offset, into);
+    MR_ASSIGN_OR_RETURN(const std::size_t size, file_.read_at(offset, into));
+    MR_RETURN_IF_ERROR(check_written());
+    return size;
   }
   Status write_at(std::uint64_t offset, ByteView from) override {
+    has_written_.store(true, std::memory_order_relaxed);
     return file_.write_at(offset, from);
   }
   Status write_past_cache(std::uint64_t offset, ByteView from) override;
   Result<bool> read_now(std::uint64_t offset, MutableByteView into) override {
-    return file_.read_now(offset, into);
+    MR_ASSIGN_OR_RETURN(const bool there, file_.read_now(offset, into));
+    MR_RETURN_IF_ERROR(check_written());
+    return there;
   }
   Status punch(std::uint64_t offset, std::uint64_t length) override {
     return file_.punch(offset, length);
@@ -48,12 +54,32 @@ class PosixDiskFile final : public DiskFile {
   const std::string& path() const override { return file_.path(); }
 
  private:
+  Status check_written();
+
   const File file_;
+  std::atomic<bool> has_written_ = false;  // Through the page cache.
+  std::atomic<bool> has_lost_ = false;
   // A second descriptor with O_DIRECT, opened at the first need; not open where the file system has
   // no such thing.
   std::once_flag direct_once_;
   File direct_;
 };
+
+// What is in the page cache may fail to reach the device, long after the write. Then its pages are
+// forgotten like others, and are read from the device as it was before. The kernel tells that once,
+// at no cost where it is asked about bytes that there are none of, and it is asked after each read:
+// one that got such a page is later than the failure.
+Status PosixDiskFile::check_written() {
+  constexpr off64_t kBehindAll = off64_t{1} << 62;
+  if (!has_written_.load(std::memory_order_relaxed)) return {};
+  if (::sync_file_range(file_.descriptor(), kBehindAll, 1, SYNC_FILE_RANGE_WAIT_BEFORE) != 0 &&
+      (errno == EIO || errno == ENOSPC)) {
+    has_lost_.store(true);
+  }
+  if (!has_lost_.load()) return {};
+  return {StatusCode::kIoError,
+          fmt::format("'{}' has lost what was written to it: its device has failed", path())};
+}
 
 Status PosixDiskFile::write_past_cache(std::uint64_t offset, ByteView from) {
   // What every device and file system takes.
@@ -78,7 +104,7 @@ Status PosixDiskFile::write_past_cache(std::uint64_t offset, ByteView from) {
     }
   }
   if (length == from.size()) return {};
-  return file_.write_at(offset + length, from.subspan(length));
+  return write_at(offset + length, from.subspan(length));
 }
 
 // An open file under flock(2), which the kernel drops with the last descriptor.

@@ -54,6 +54,51 @@ class PosixDiskTest : public ::testing::Test {
   PosixDisk disk_;
 };
 
+// A file system on a device that is larger than what is behind it: writes fail when they reach it.
+class FullDevice {
+ public:
+  explicit FullDevice(std::string directory) : directory_(std::move(directory)) {
+    run(R"(
+      mkdir "$0/behind" "$0/device"
+      mount -t tmpfs -o size=20m none "$0/behind"
+      truncate -s 100m "$0/behind/image"
+      mkfs.ext4 -q -F "$0/behind/image"
+      mount -o loop "$0/behind/image" "$0/device")");
+  }
+  ~FullDevice() { run(R"(umount "$0/device"; umount "$0/behind")"); }
+  FullDevice(const FullDevice&) = delete;
+  FullDevice& operator=(const FullDevice&) = delete;
+
+  std::string path(std::string_view name) const {
+    return directory_ + "/device/" + std::string(name);
+  }
+
+ private:
+  void run(const std::string& script) {
+    const auto [status, output] = testing::run_command({"bash", "-ec", script, directory_});
+    EXPECT_EQ(status, 0) << output;
+  }
+
+  const std::string directory_;
+};
+
+TEST_F(PosixDiskTest, WhatTheDeviceLostAfterTheWriteIsNotRead) {
+  const FullDevice device(root_);
+  const auto file = disk_.open(device.path("a"), OpenMode::kCreate).value();
+  const std::string block(50 * kMiB, 'x');
+  ASSERT_TRUE(file->write_at(0, as_bytes(block)).ok()) << "it fits into the page cache";
+  const File other = File::open(device.path("a"), O_RDONLY).value();
+  (void)::syncfs(other.descriptor());
+  std::string read(4096, '?');
+  const MutableByteView into = std::as_writable_bytes(std::span(read));
+  for (int i = 0; i < 2; ++i) {
+    const auto read_at = file->read_at(0, into);
+    EXPECT_TRUE(!read_at && read_at.error().code() == StatusCode::kIoError);
+    const auto read_now = file->read_now(0, into);
+    EXPECT_TRUE(!read_now && read_now.error().code() == StatusCode::kIoError);
+  }
+}
+
 TEST_F(PosixDiskTest, ReadNowGivesWhatWasJustWritten) {
   const auto file = disk_.open(path("a"), OpenMode::kCreate).value();
   const std::string block(4096, 'x');
