@@ -102,6 +102,10 @@ std::vector<std::string> this_command() {
 }
 
 Result<int> serve(Session& session, const ServeOptions& options) {
+  if (options.listening && !options.background) {
+    return failure(StatusCode::kInvalidArgument,
+                   "--listening says when --background returns: give both, or neither");
+  }
   if (options.check_config) return check_config(session);
   if (options.background) {
     MR_RETURN_IF_ERROR(

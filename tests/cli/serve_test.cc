@@ -184,6 +184,12 @@ TEST_F(ServeCommand, StartsOneInTheBackgroundHoweverManyAskForIt) {
   EXPECT_EQ(log.find("ready: process"), log.rfind("ready: process")) << log;
 }
 
+TEST_F(ServeCommand, RefusesToListenInTheForegroundOnly) {
+  const Outcome refused = millrace({"serve", "--listening"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("give both, or neither"));
+}
+
 TEST_F(ServeCommand, ReturnsWhenItListensWhateverTheStoreDoes) {
   variables_["AWS_ACCESS_KEY_ID"] = "a";
   variables_["AWS_SECRET_ACCESS_KEY"] = "b";
