@@ -8,8 +8,10 @@
 
 #include "cli/mount_options.h"
 #include "cli/run.h"
+#include "platform/process.h"
 
 int main(int argc, char** argv) {
+  millrace::make_room_for_descriptors();
   try {
     std::vector<std::string> arguments(argv + 1, argv + argc);
     // mount(8) calls its helpers by name.

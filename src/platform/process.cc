@@ -1,6 +1,7 @@
 #include "platform/process.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -33,6 +34,16 @@ std::uint64_t resident_bytes() {
   std::uint64_t pages = 0;
   std::from_chars(text.data(), text.data() + text.size(), pages);
   return pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+void make_room_for_descriptors() {
+  constexpr rlim_t kDescriptors = 4096;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  const File root = File::adopt(::open("/", O_PATH | O_CLOEXEC), "/");
+  const auto last = static_cast<int>(std::min(limit.rlim_cur, kDescriptors)) - 1;
+  // The table stays as large when the highest is closed again.
+  const File highest = File::adopt(::fcntl(root.descriptor(), F_DUPFD_CLOEXEC, last), "/");
 }
 
 }  // namespace millrace

@@ -12,4 +12,9 @@ std::string describe_this_process(std::string_view program);
 // What this process takes of the machine's memory now; 0 when the system does not tell.
 std::uint64_t resident_bytes();
 
+// For the beginning of main(): lets this process open a few thousand descriptors without a stop.
+// The kernel's table of them begins small. When it grows in a process that has threads by then, who
+// opens the next one waits for all CPUs to pass by, for 10 to 30 ms: at the 65th, the 257th, ...
+void make_room_for_descriptors();
+
 }  // namespace millrace

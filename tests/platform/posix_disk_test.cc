@@ -3,15 +3,18 @@
 #include "platform/posix_disk.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include <fmt/format.h>
@@ -196,6 +199,19 @@ TEST(DescribeThisProcess, NamesProgramProcessAndHost) {
   ASSERT_THAT(text, ::testing::StartsWith(start));
   EXPECT_GT(text.size(), start.size());
   EXPECT_EQ(text.find('\n'), std::string::npos);
+}
+
+TEST(MakeRoomForDescriptors, MakesTheKernelsTableLarge) {
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  make_room_for_descriptors();
+  std::ifstream status("/proc/self/status");
+  std::string word;
+  while (status >> word && word != "FDSize:") {
+  }
+  rlim_t slots = 0;
+  status >> slots;
+  EXPECT_GE(slots, std::min<rlim_t>(limit.rlim_cur, 4096));
 }
 
 }  // namespace
