@@ -1,6 +1,7 @@
 #include "bench/simulated_index.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <random>
 #include <vector>
 
@@ -91,6 +92,7 @@ SimulatedIndex simulate_large_objects(const std::string& directory, std::uint64_
     std::vector<std::byte> map(header_bytes.begin(), header_bytes.end());
     for (std::uint32_t unit = 0; unit < unit_count(object_bytes); ++unit)
       append(map, encode_map_record(version.digest(), unit, unit));
+    std::filesystem::create_directories(std::filesystem::path(stem).parent_path());
     make_hole(stem + ".data", object_bytes);
     add_index(index, stem + ".map", map);
   }

@@ -14,6 +14,7 @@
 #include "cache/encrypted_object.h"
 #include "cache/object_file.h"
 #include "cache/small_object_file.h"
+#include "platform/path.h"
 #include "platform/process.h"
 #include "platform/small_file.h"
 
@@ -114,14 +115,7 @@ Result<std::unique_ptr<CacheDirectory>> CacheDirectory::open(Disk& disk,
 
 Status CacheDirectory::prepare() {
   MR_RETURN_IF_ERROR(check_format(disk_, path(), options_.cipher.get()));
-  // The last one is made when the others will stay: when it is there, all are.
-  if (!disk_.stat(fan_path(path(), kFans - 1))) {
-    MR_RETURN_IF_ERROR(disk_.make_directories(objects_path(path())));
-    for (unsigned fan = 0; fan < kFans - 1; ++fan)
-      MR_RETURN_IF_ERROR(disk_.make_directory(fan_path(path(), fan)));
-    MR_RETURN_IF_ERROR(disk_.sync_directory(objects_path(path())));
-    MR_RETURN_IF_ERROR(disk_.make_directories(fan_path(path(), kFans - 1)));
-  }
+  MR_RETURN_IF_ERROR(disk_.make_directory(objects_path(path())));
   MR_ASSIGN_OR_RETURN(segments_, SegmentStore::open(disk_, path(), options_.segments,
                                                     [this](const SegmentDamage& damage) {
                                                       report_damage(damage.what, damage.path, 1);
@@ -222,9 +216,16 @@ Result<std::unique_ptr<StoredObject>> CacheDirectory::create(const ObjectVersion
   if (version.size() <= kSmallObjectBytesMax) {
     return decrypted(std::make_unique<SmallObjectFile>(segments_, version, std::nullopt), version);
   }
-  MR_ASSIGN_OR_RETURN(std::unique_ptr<ObjectFile> file,
-                      ObjectFile::create(disk_, stem(version.digest()), version));
-  return decrypted(std::move(file), version);
+  const std::string where = stem(version.digest());
+  auto file = ObjectFile::create(disk_, where, version);
+  if (!file && file.error() == StatusCode::kNotFound) {
+    // The first of its directory. To make all of them at the start would keep a new cache's first
+    // reader waiting.
+    MR_RETURN_IF_ERROR(disk_.make_directory(std::string(parent_path(where))));
+    file = ObjectFile::create(disk_, where, version);
+  }
+  if (!file) return failure(file.error());
+  return decrypted(*std::move(file), version);
 }
 
 std::uint64_t CacheDirectory::room_for(const ObjectVersion& version, UnitRange units) {
@@ -324,10 +325,10 @@ Status CacheDirectory::for_each_object(const Visitor& visitor) {
   Status status;
   for (unsigned fan = 0; fan < kFans && go_on; ++fan) {
     const Result<std::vector<DirectoryEntry>> entries = disk_.list(fan_path(path(), fan));
-    if (!entries) {
-      status = first_failure(std::move(status), entries.error());
-    } else {
+    if (entries) {
       go_on = visit_fan(*entries, visitor);
+    } else if (entries.error() != StatusCode::kNotFound) {  // It is made for its first object.
+      status = first_failure(std::move(status), entries.error());
     }
   }
   return status;

@@ -55,6 +55,17 @@ class CacheDirectoryTest : public ::testing::Test {
   const std::string content = stored_content(version);
 };
 
+TEST_F(CacheDirectoryTest, ANewOneMakesADirectoryForItsFirstObject) {
+  open();
+  EXPECT_TRUE(disk.list("/cache/objects")->empty());
+  EXPECT_TRUE(directory->for_each_object([](auto...) { return true; }).ok());
+  store_all(false);
+  EXPECT_EQ(disk.list("/cache/objects")->size(), 1U);
+  int objects = 0;
+  EXPECT_TRUE(directory->for_each_object([&](auto...) { return ++objects > 0; }).ok());
+  EXPECT_EQ(objects, 1);
+}
+
 TEST_F(CacheDirectoryTest, ABlockIsFreedByItself) {
   store_all(false);
   ASSERT_TRUE(directory->free_block(version.digest(), 1).ok());

@@ -25,7 +25,7 @@ constexpr std::uint64_t kCallStep = kSanitized ? 7 : 1;
 // A start asks the same of 256 directories. Three of them tell as much as all.
 bool is_telling(const DiskCall& call) {
   constexpr std::string_view kFans = "/cache/objects/";
-  if (!call.path.starts_with(kFans) || call.path.size() != kFans.size() + 2) return true;
+  if (call.operation != DiskOperation::kList || !call.path.starts_with(kFans)) return true;
   const std::string_view fan = call.path.substr(kFans.size());
   return fan == "00" || fan == "7f" || fan == "ff";
 }
