@@ -43,8 +43,10 @@ class AppendLog {
 
   // 0 when there is no record. kCorruption, with the key, when one is missing before the last.
   Result<std::uint64_t> last_number(const RequestContext& context) const;
-  // Nothing when there is no record. Takes a list and one GET.
-  Result<std::optional<LogRecord>> last(const RequestContext& context) const;
+  // Nothing when there is no record. Takes a list and then a GET; the GET goes beside the list
+  // where the caller knows which record is most `likely` the last, and is right.
+  Result<std::optional<LogRecord>> last(const RequestContext& context,
+                                        std::uint64_t likely = 0) const;
   Result<LogRecord> record(const RequestContext& context, std::uint64_t number) const;
   // From the first to the last.
   Result<std::vector<LogRecord>> records(const RequestContext& context) const;

@@ -64,7 +64,8 @@ class Registry {
   Result<std::vector<VersionListing>> versions(const RequestContext& context,
                                                const DatasetName& dataset) const;
   Result<std::vector<VersionListing>> every_version(const RequestContext& context) const;
-  // In whatever state it is. A list and a GET.
+  // In whatever state it is. A list and a GET beside it; one more where anything was done to it
+  // since it was published.
   Result<VersionEntry> version(const RequestContext& context, const VersionRef& ref) const;
   Result<std::vector<VersionEntry>> history(const RequestContext& context,
                                             const VersionRef& ref) const;

@@ -12,6 +12,8 @@ namespace {
 constexpr std::string_view kVersionsFolder = "/versions/";
 // Each round is lost to a writer that got ahead, so this many are not seen in practice.
 constexpr int kAdvanceRoundsMax = 100;
+// Of a version that was published, and to which nothing has happened since: behind its reservation.
+constexpr std::uint64_t kPublishedRecord = 2;
 
 }  // namespace
 
@@ -63,7 +65,7 @@ VersionLog::VersionLog(const RegistryAccess& access, VersionRef ref)
     : access_(access), ref_(std::move(ref)), log_(access, version_log_prefix(ref_)) {}
 
 Result<std::optional<VersionEntry>> VersionLog::last(const RequestContext& context) const {
-  MR_ASSIGN_OR_RETURN(const auto record, log_.last(context));
+  MR_ASSIGN_OR_RETURN(const auto record, log_.last(context, kPublishedRecord));
   if (!record) return std::nullopt;
   MR_ASSIGN_OR_RETURN(VersionEntry entry, decode_version_entry(ref_, *record));
   return entry;

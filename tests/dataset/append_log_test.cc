@@ -125,6 +125,18 @@ TEST_F(AppendLogTest, TheLastRecordTakesOneListAndOneGet) {
   EXPECT_EQ(world_.recording->count(), 2U);
 }
 
+TEST_F(AppendLogTest, AGuessAtTheLastRecordMayBeWrong) {
+  constexpr std::uint64_t kGuess = 2;
+  EXPECT_FALSE(log_.last(world_.context, kGuess).value().has_value());
+  for (std::uint64_t number = 1; number <= 3; ++number) {
+    ASSERT_TRUE(append(log_, number).value().ours);
+    world_.recording->clear();
+    EXPECT_EQ(log_.last(world_.context, kGuess).value()->payload["n"], number);
+    EXPECT_EQ(world_.recording->count(StoreOperation::kList), 1U);
+    EXPECT_EQ(world_.recording->count(StoreOperation::kGetRange), number == kGuess ? 1U : 2U);
+  }
+}
+
 TEST_F(AppendLogTest, AnAppendIsOnePut) {
   world_.recording->clear();
   ASSERT_TRUE(append(log_, 1).value().ours);
