@@ -7,8 +7,6 @@
 
 #include <fmt/format.h>
 
-#include "loader/read_answers.h"
-
 namespace millrace {
 namespace {
 
@@ -87,7 +85,8 @@ void BatchAssembler::look_up(const RequestContext& context,
 }
 
 void BatchAssembler::read_pending(const RequestContext& context,
-                                  std::vector<PendingSample>& samples) const {
+                                  std::vector<PendingSample>& samples,
+                                  BatchMemoryPool* prepared) const {
   std::vector<Piece> pieces;
   std::uint64_t total = 0;
   for (std::size_t n = 0; n < samples.size(); ++n) {
@@ -117,7 +116,12 @@ void BatchAssembler::read_pending(const RequestContext& context,
     std::size_t end = begin;
     for (std::uint64_t bytes = 0; end < pieces.size() && bytes < kWaveBytes; ++end)
       bytes += pieces[end].range.length;
-    read_wave(context, samples, std::span(pieces).subspan(begin, end - begin), total <= kWaveBytes);
+    const auto answers =
+        start_wave(context, samples, std::span(pieces).subspan(begin, end - begin));
+    if (begin == 0 && prepared != nullptr) prepared->prepare(samples.size(), total);
+    answers->wait();
+    take_wave(samples, std::span(pieces).subspan(begin, end - begin), *answers,
+              total <= kWaveBytes);
     begin = end;
   }
   for (PendingSample& sample : samples) {
@@ -129,19 +133,24 @@ void BatchAssembler::read_pending(const RequestContext& context,
   }
 }
 
-void BatchAssembler::read_wave(const RequestContext& context, std::vector<PendingSample>& samples,
-                               std::span<const Piece> pieces, bool keep) const {
-  const auto answers = std::make_shared<ReadAnswers>(pieces.size());
+std::shared_ptr<ReadAnswers> BatchAssembler::start_wave(const RequestContext& context,
+                                                        const std::vector<PendingSample>& samples,
+                                                        std::span<const Piece> pieces) {
+  auto answers = std::make_shared<ReadAnswers>(pieces.size());
   for (std::size_t n = 0; n < pieces.size(); ++n) {
     const PendingSample& sample = samples[pieces[n].sample];
     sample.source->files.start_read(context, sample.location->parts[pieces[n].part].file,
                                     pieces[n].range, ReadAnswers::completion(answers, n));
   }
-  answers->wait();
+  return answers;
+}
+
+void BatchAssembler::take_wave(std::vector<PendingSample>& samples, std::span<const Piece> pieces,
+                               ReadAnswers& answers, bool keep) {
   for (std::size_t n = 0; n < pieces.size(); ++n) {
     const Piece& piece = pieces[n];
     PendingSample& sample = samples[piece.sample];
-    Result<Slice>& result = answers->at(n);
+    Result<Slice>& result = answers.at(n);
     if (result && result->size() != piece.range.length) {
       result = failure(StatusCode::kCorruption, "a read has brought fewer bytes than there are");
     }
@@ -159,11 +168,12 @@ void BatchAssembler::read_wave(const RequestContext& context, std::vector<Pendin
   }
 }
 
-Status BatchAssembler::read_until_settled(const RequestContext& context,
+Status BatchAssembler::read_until_settled(const RequestContext& context, BatchMemoryPool& memory,
                                           std::vector<PendingSample>& samples) const {
   for (Duration pause = kRetryPauseMin;; pause = std::min(2 * pause, kRetryPauseMax)) {
     MR_RETURN_IF_ERROR(context.check(clock_));
-    read_pending(context, samples);
+    // What is tried again is a part of the batch, whose memory is there by then.
+    read_pending(context, samples, pause == kRetryPauseMin ? &memory : nullptr);
     Status passing;
     for (PendingSample& sample : samples) {
       if (ends_all(sample.failure.code())) return sample.failure;
@@ -195,7 +205,7 @@ Result<BatchAnswer> BatchAssembler::read(const RequestContext& context, BatchMem
     sample.place = place;
   }
   look_up(context, places);
-  MR_RETURN_IF_ERROR(read_until_settled(context, pending));
+  MR_RETURN_IF_ERROR(read_until_settled(context, memory, pending));
   const TimePoint was_read = clock_.now();
   BatchAnswer answer;
   std::vector<ReadSample> samples;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "base/request_context.h"
 #include "base/status.h"
 #include "loader/batch_builder.h"
+#include "loader/read_answers.h"
 #include "loader/sample_source.h"
 
 namespace millrace {
@@ -59,11 +61,16 @@ class BatchAssembler {
 
   Status check(const PlacedSample& place) const;
   void locate(const RequestContext& context, PendingSample& sample) const;
-  void read_pending(const RequestContext& context, std::vector<PendingSample>& samples) const;
-  void read_wave(const RequestContext& context, std::vector<PendingSample>& samples,
-                 std::span<const Piece> pieces, bool keep) const;
+  // Has the memory that the samples go into `prepared`, unless null, while they are on their way.
+  void read_pending(const RequestContext& context, std::vector<PendingSample>& samples,
+                    BatchMemoryPool* prepared) const;
+  static std::shared_ptr<ReadAnswers> start_wave(const RequestContext& context,
+                                                 const std::vector<PendingSample>& samples,
+                                                 std::span<const Piece> pieces);
+  static void take_wave(std::vector<PendingSample>& samples, std::span<const Piece> pieces,
+                        ReadAnswers& answers, bool keep);
   // Tries what failed in passing, until nothing is left or the context ends.
-  Status read_until_settled(const RequestContext& context,
+  Status read_until_settled(const RequestContext& context, BatchMemoryPool& memory,
                             std::vector<PendingSample>& samples) const;
 
   const std::vector<AssembledSource> sources_;

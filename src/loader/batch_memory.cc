@@ -17,6 +17,8 @@ namespace millrace {
 namespace {
 
 constexpr std::size_t kPieceBytesMin = 64 * 1024;
+// What a batch has of a sample besides its bytes, about: its place, its key, offsets in columns.
+constexpr std::size_t kBytesBesideSample = 128;
 constexpr int kSizeSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 Status no_memory(std::size_t bytes) {
@@ -72,17 +74,35 @@ BatchMemory::BatchMemory(File file, std::byte* data, std::size_t size)
 
 BatchMemory::~BatchMemory() { ::munmap(data_, size_); }
 
+// Where it cannot be had at once, the first touch will say so.
+void BatchMemory::populate() { (void)::madvise(data_, size_, MADV_POPULATE_WRITE); }
+
+BatchMemoryPool::Idle::iterator BatchMemoryPool::find_idle(State& state, std::size_t wanted) {
+  return std::ranges::find_if(state.idle, [wanted](const std::unique_ptr<BatchMemory>& piece) {
+    return piece->size() >= wanted && piece->size() / 2 <= wanted;
+  });
+}
+
+void BatchMemoryPool::prepare(std::size_t samples, std::size_t bytes) {
+  const std::size_t wanted = piece_bytes(bytes + samples * kBytesBesideSample + kPieceBytesMin);
+  {
+    MutexLock lock(state_->mutex);
+    if (find_idle(*state_, wanted) != state_->idle.end()) return;
+  }
+  auto made = BatchMemory::make(wanted);
+  if (!made) return;  // Who takes it is told.
+  (*made)->populate();
+  put_back(state_, *std::move(made));
+}
+
 Result<std::shared_ptr<BatchMemory>> BatchMemoryPool::take(std::size_t bytes) {
   const std::size_t wanted = piece_bytes(bytes);
   std::unique_ptr<BatchMemory> piece;
   {
     MutexLock lock(state_->mutex);
-    auto& idle = state_->idle;
-    for (auto it = idle.begin(); it != idle.end(); ++it) {
-      if ((*it)->size() < wanted || (*it)->size() / 2 > wanted) continue;
-      piece = std::move(*it);
-      idle.erase(it);
-      break;
+    if (const auto found = find_idle(*state_, wanted); found != state_->idle.end()) {
+      piece = std::move(*found);
+      state_->idle.erase(found);
     }
   }
   if (piece == nullptr) {

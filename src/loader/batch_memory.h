@@ -31,6 +31,8 @@ class BatchMemory {
   int descriptor() const { return file_.descriptor(); }
   // Of all memory that this process made or mapped: no other has it.
   std::uint64_t number() const { return number_; }
+  // Takes all of it from the system now, and not at the first touch of each page.
+  void populate();
   // It is not used again, since somebody may hold it for ever.
   void retire() { retired_ = true; }
   bool retired() const { return retired_; }
@@ -57,14 +59,20 @@ class BatchMemoryPool {
 
   // At least `bytes`. kResourceExhausted when the system has no memory.
   Result<std::shared_ptr<BatchMemory>> take(std::size_t bytes);
+  // Sees to it that memory for a batch of so many samples, of so many bytes in all, rests here with
+  // its pages: for who has nothing else to do before it is taken.
+  void prepare(std::size_t samples, std::size_t bytes);
 
  private:
   static constexpr std::size_t kIdleMax = 8;
+  using Idle = std::vector<std::unique_ptr<BatchMemory>>;
 
   struct State {
     Mutex mutex;
-    std::vector<std::unique_ptr<BatchMemory>> idle MR_GUARDED_BY(mutex);
+    Idle idle MR_GUARDED_BY(mutex);
   };
+  // The end when none rests that fits.
+  static Idle::iterator find_idle(State& state, std::size_t wanted) MR_REQUIRES(state.mutex);
   static void put_back(const std::weak_ptr<State>& state, std::unique_ptr<BatchMemory> memory);
 
   std::shared_ptr<State> state_;

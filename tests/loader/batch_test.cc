@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -166,6 +167,23 @@ TEST(BatchMemoryTest, IsUsedAgainUnlessRetired) {
   const std::uint64_t large_number = large->number();
   large.reset();
   EXPECT_NE(pool.take(100).value()->number(), large_number);
+}
+
+TEST(BatchMemoryTest, WhatWasPreparedIsTaken) {
+  BatchMemoryPool pool;
+  constexpr std::size_t kBytes = 3'000'000;
+  constexpr std::size_t kSamples = 10'000;  // Each adds its key, its place, ...
+  pool.prepare(kSamples, kBytes);
+  const auto first = pool.take(kBytes + 100 * kSamples);
+  ASSERT_TRUE(first);
+  std::vector<unsigned char> there((*first)->size() / static_cast<std::size_t>(::getpagesize()));
+  ASSERT_EQ(::mincore((*first)->data(), (*first)->size(), there.data()), 0);
+  EXPECT_TRUE(std::ranges::all_of(there, [](unsigned char page) { return (page & 1) != 0; }));
+  const std::uint64_t number = (*first)->number();
+  pool.prepare(kSamples, kBytes);  // Another one: the first is in use.
+  const auto second = pool.take(kBytes);
+  ASSERT_TRUE(second);
+  EXPECT_EQ((*second)->number(), number + 1);
 }
 
 TEST(BatchMemoryTest, OutlivesItsPool) {
