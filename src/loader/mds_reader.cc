@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "loader/mds_source.h"
 #include "loader/sample_readers.h"
 
@@ -18,10 +16,8 @@ Result<bool> looks_like_mds(const RequestContext& context, const SampleEnvironme
   MR_ASSIGN_OR_RETURN(const ManifestEntry entry, manifest.entry(*found));
   if (entry.kind() != EntryKind::kFile) return false;
   constexpr std::uint64_t kHeadBytes = 4096;
-  MR_ASSIGN_OR_RETURN(
-      const Slice head,
-      environment.files.read(context, *found,
-                             {.offset = 0, .length = std::min(entry.size(), kHeadBytes)}));
+  MR_ASSIGN_OR_RETURN(const Slice head,
+                      MdsSource::read_index(context, environment.files, entry, kHeadBytes));
   return head.text().contains("\"shards\"");
 }
 

@@ -16,6 +16,11 @@ namespace millrace {
 namespace {
 
 constexpr std::uint64_t kMdsIndexBytesMax = 2 * kGiB;
+// Shards of which all tables are fetched with the index, and what may lie beside them. Of a larger
+// set the first batch needs only a part of the tables, and only the index tells which.
+constexpr std::uint32_t kFewShards = 64;
+constexpr std::uint32_t kFewFiles = 2 * kFewShards;
+constexpr std::uint64_t kTableHeadBytes = 64 * kKiB;
 
 std::string path_in(const std::string& directory, std::string_view name) {
   return directory.empty() ? std::string(name) : fmt::format("{}/{}", directory, name);
@@ -55,6 +60,25 @@ Result<std::vector<std::uint32_t>> parse_offsets(ByteView bytes, const MdsShard&
   return offsets;
 }
 
+// Nothing comes of it where the manifest cannot be read: whoever has to will say so.
+Status expect_tables(const RequestContext& context, SampleFiles& files,
+                     const ManifestEntry& index) {
+  const Manifest& manifest = files.manifest();
+  MR_ASSIGN_OR_RETURN(const ManifestEntry directory, manifest.entry(index.parent()));
+  MR_ASSIGN_OR_RETURN(const ChildRange children, manifest.children(directory));
+  if (children.count() > kFewFiles) return {};
+  std::vector<ManifestEntry> shards;
+  for (EntryIndex child = children.first; child < children.end; ++child) {
+    MR_ASSIGN_OR_RETURN(const ManifestEntry entry, manifest.entry(child));
+    MR_ASSIGN_OR_RETURN(const std::string_view name, manifest.name(entry));
+    if (entry.kind() == EntryKind::kFile && name.ends_with(".mds")) shards.push_back(entry);
+  }
+  if (shards.size() > kFewShards) return {};
+  for (const ManifestEntry& shard : shards)
+    files.expect(context, shard.index(), {0, std::min(kTableHeadBytes, shard.size())});
+  return {};
+}
+
 }  // namespace
 
 MdsSource::MdsSource(SampleFiles& files, MdsIndex index, const ReaderOptions& options)
@@ -73,13 +97,21 @@ Result<std::unique_ptr<MdsSource>> MdsSource::open(const RequestContext& context
   if (entry.kind() != EntryKind::kFile || entry.size() > kMdsIndexBytesMax) {
     return bad_shard(path, "no file that an index could be");
   }
-  MR_ASSIGN_OR_RETURN(const Slice text,
-                      files.read(context, *found, {.offset = 0, .length = entry.size()}));
+  MR_ASSIGN_OR_RETURN(const Slice text, read_index(context, files, entry, entry.size()));
   MR_ASSIGN_OR_RETURN(MdsIndex index, parse_mds_index(text.text(), options.allow_pickle));
   std::unique_ptr<MdsSource> source(new MdsSource(files, std::move(index), options));
   MR_RETURN_IF_ERROR(source->find_files(directory));
   if (source->samples() > 0) return source;
   return failure(StatusCode::kInvalidArgument, fmt::format("{}: it has no samples", path));
+}
+
+Result<Slice> MdsSource::read_index(const RequestContext& context, SampleFiles& files,
+                                    const ManifestEntry& index, std::uint64_t bytes_max) {
+  Waiter<Slice> text;
+  files.start_read(context, index.index(), {0, std::min(index.size(), bytes_max)},
+                   text.completion());
+  (void)expect_tables(context, files, index);
+  return text.wait();
 }
 
 Status MdsSource::find_files(const std::string& directory) {

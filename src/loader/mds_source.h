@@ -37,6 +37,12 @@ class MdsSource final : public SampleSource {
                                                  const std::string& directory,
                                                  const ReaderOptions& options = {});
 
+  // The first bytes of an index, which is a file of the version. Where there are few shards, their
+  // tables are on their way into the cache then: a first batch needs both, and would wait for one
+  // after the other.
+  static Result<Slice> read_index(const RequestContext& context, SampleFiles& files,
+                                  const ManifestEntry& index, std::uint64_t bytes_max);
+
   std::string_view reader() const override { return kReader; }
   std::uint64_t samples() const override { return first_samples_.back(); }
   const std::vector<SampleStretch>& stretches() const override { return stretches_; }

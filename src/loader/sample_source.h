@@ -34,6 +34,10 @@ class SampleFiles {
                           Completion<Slice> done) {
     done.complete(read(context, file, range));
   }
+  // Says that the bytes will be read soon, to a cache where there is one. Returns at once, and a
+  // failure is that of who reads them.
+  virtual void expect(const RequestContext& /*context*/, EntryIndex /*file*/, ByteRange /*range*/) {
+  }
   // Appends what reading the range will ask a cache for; nothing where there is none.
   virtual Status plan_read(EntryIndex /*file*/, ByteRange /*range*/,
                            std::vector<PlannedRead>& /*reads*/) {

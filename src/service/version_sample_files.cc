@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/current_request.h"
 #include "vfs/node_number.h"
 
 namespace millrace {
@@ -21,6 +22,15 @@ void VersionSampleFiles::start_read(const RequestContext& context, EntryIndex fi
     return;
   }
   (*opened)->read(context, range, std::move(done));
+}
+
+void VersionSampleFiles::expect(const RequestContext& context, EntryIndex file, ByteRange range) {
+  const CurrentRequest current(context);
+  std::vector<PlannedRead> reads;
+  if (!plan_read(file, range, reads).ok()) return;
+  const RequestContext charged = context.with_account(account(*context.caller()));
+  for (const PlannedRead& read : reads)
+    tree_->reads().cache.expect(charged, read.object, read.range);
 }
 
 Status VersionSampleFiles::plan_read(EntryIndex file, ByteRange range,

@@ -20,6 +20,7 @@ class VersionSampleFiles final : public SampleFiles {
   Result<Slice> read(const RequestContext& context, EntryIndex file, ByteRange range) override;
   void start_read(const RequestContext& context, EntryIndex file, ByteRange range,
                   Completion<Slice> done) override;
+  void expect(const RequestContext& context, EntryIndex file, ByteRange range) override;
   Status plan_read(EntryIndex file, ByteRange range, std::vector<PlannedRead>& reads) override;
   std::shared_ptr<FetchAccount> account(const Caller& caller) override;
 

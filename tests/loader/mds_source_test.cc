@@ -155,6 +155,52 @@ TEST_F(MdsSourceTest, LooksShardsUpSideBySide) {
   EXPECT_EQ(paired.reads, 0);
 }
 
+// Notes what is expected, and what is read.
+class WatchedFiles final : public SampleFiles {
+ public:
+  explicit WatchedFiles(SampleFiles& files) : files_(files) {}
+  const Manifest& manifest() const override { return files_.manifest(); }
+  Result<Slice> read(const RequestContext& context, EntryIndex file, ByteRange range) override {
+    seen.push_back("read " + name_of(file));
+    return files_.read(context, file, range);
+  }
+  void expect(const RequestContext& /*context*/, EntryIndex file, ByteRange range) override {
+    EXPECT_LE(range.length, manifest().entry(file)->size());
+    seen.push_back("expect " + name_of(file));
+  }
+
+  std::vector<std::string> seen;
+
+ private:
+  std::string name_of(EntryIndex file) const {
+    return std::string(*manifest().name(*manifest().entry(file)));
+  }
+  SampleFiles& files_;
+};
+
+TEST_F(MdsSourceTest, TablesOfFewShardsComeWithTheIndex) {
+  const std::vector<std::string> alone = {"read index.json"};
+  const std::vector<std::string> with_tables = {"read index.json", "expect shard.00000.mds",
+                                                "expect shard.00001.mds"};
+  ASSERT_TRUE(open("plain"));
+  WatchedFiles few(*files);
+  ASSERT_TRUE(MdsSource::open(world.context, few, "data"));
+  EXPECT_EQ(few.seen, with_tables);
+
+  std::filesystem::remove_all(world.tree.root() + "/data");
+  ASSERT_TRUE(open("zstd"));
+  WatchedFiles compressed(*files);
+  ASSERT_TRUE(MdsSource::open(world.context, compressed, "data"));
+  EXPECT_EQ(compressed.seen, alone);
+
+  for (int n = 0; n < 65; ++n)
+    world.tree.write(fmt::format("data/other.{:05}.mds", n), "x");
+  ASSERT_TRUE(open("plain"));
+  WatchedFiles many(*files);
+  ASSERT_TRUE(MdsSource::open(world.context, many, "data"));
+  EXPECT_EQ(many.seen, alone);
+}
+
 TEST_F(MdsSourceTest, ADamagedShardIsSeen) {
   const auto flipped = [](const std::string& name, std::string content) {
     if (name.starts_with("shard.00001")) content[content.size() / 2] ^= 1;
