@@ -7,7 +7,7 @@ namespace {
 class NfsKillsTest : public NfsGuestTest, public ::testing::WithParamInterface<const char*> {};
 
 TEST_P(NfsKillsTest, ReadersGoOnWithTheRightBytes) {
-  const auto kills = static_cast<int>(torture_rounds(100, 20));
+  const auto kills = static_cast<int>(torture_rounds(100, 5));
   mount(fmt::format("ro,vers={},hard,timeo=50,actimeo=1", GetParam()));
   on_guest("cat > /tmp/sums <<END\n" + on_host("cat sums") + "END\n");
   // Each pass reads from the server: what the kernel has kept is dropped before it. One file stays
