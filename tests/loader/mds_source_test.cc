@@ -129,11 +129,12 @@ class PairedFiles final : public SampleFiles {
     held_.push_back([=, this, done = std::move(done)]() mutable {
       done.complete(files_.read(context, file, range));
     });
-    if (held_.size() < 2) return;
+    if (held_.size() < at_a_time) return;
     for (auto& answer : std::exchange(held_, {}))
       answer();
   }
 
+  std::size_t at_a_time = 1;
   int reads = 0;
 
  private:
@@ -146,6 +147,7 @@ TEST_F(MdsSourceTest, LooksShardsUpSideBySide) {
   PairedFiles paired(*files);
   const auto source = MdsSource::open(world.context, paired, "data").value();
   ASSERT_EQ(source->shards(), 2U);
+  paired.at_a_time = 2;
   const std::vector<std::uint64_t> samples = {5, 0, 4, 1};
   source->look_up(world.context, samples);
   paired.reads = 0;
