@@ -110,7 +110,7 @@ void CachedObject::add_flights(UnitRange units, std::uint32_t fetch_units_max, U
       ++end;
     auto flight = std::make_shared<Flight>(UnitRange{first, end - first});
     flight->urgency = urgency;
-    flight->is_ahead = urgency == Urgency::kSpeculative && !planned_;
+    flight->is_ahead = urgency == Urgency::kSpeculative && !planned();
     flights_.push_back(flight);
     into.push_back(std::move(flight));
     first = end;
@@ -124,9 +124,9 @@ CachedObject::Needs CachedObject::prepare(ByteRange read, std::uint32_t fetch_un
   MutexLock lock(mutex_);
   assert(load_state_ == LoadState::kLoaded);
   // First, so that the read and what is around it come in one request.
-  if (speculate && !planned_ && !on_disk_.all(units))
+  if (speculate && !planned() && !on_disk_.all(units))
     add_flights_around(read, fetch_units_max, needs.new_ones);
-  if (planned_) {
+  if (planned_fetches() == PlannedFetches::kPieces) {
     // What is around it will be wanted as well.
     add_flights(pieces_around(units), std::min(fetch_units_max, kPlannedPieceUnits),
                 Urgency::kDemanded, needs.new_ones);
@@ -135,7 +135,7 @@ CachedObject::Needs CachedObject::prepare(ByteRange read, std::uint32_t fetch_un
   }
   for (const std::shared_ptr<Flight>& flight : flights_) {
     if (!overlap(flight->units, units)) continue;
-    flight->is_passed |= !planned_ && flight->units.end() <= units.end();
+    flight->is_passed |= !planned() && flight->units.end() <= units.end();
     if (std::exchange(flight->urgency, Urgency::kDemanded) == Urgency::kSpeculative) {
       needs.promoted.push_back(flight->ticket);
     }
@@ -149,7 +149,7 @@ CachedObject::Needs CachedObject::prepare(ByteRange read, std::uint32_t fetch_un
       needs.unchecked.push_back({unit, 1});
     }
   }
-  if (speculate && !planned_) {
+  if (speculate && !planned()) {
     add_flights_ahead(read, fetch_units_max, needs.new_ones);
   }
   return needs;
@@ -180,7 +180,7 @@ std::vector<std::shared_ptr<Flight>> CachedObject::note_warm_read(ByteRange read
                                                                   std::uint32_t fetch_units_max) {
   std::vector<std::shared_ptr<Flight>> flights;
   MutexLock lock(mutex_);
-  if (planned_) return flights;
+  if (planned()) return flights;
   add_flights_ahead(read, fetch_units_max, flights);
   return flights;
 }

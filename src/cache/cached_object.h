@@ -21,6 +21,13 @@
 
 namespace millrace {
 
+// How an object is fetched that jobs have plans for.
+enum class PlannedFetches : std::uint8_t {
+  kNone,    // There is no plan.
+  kPieces,  // In whole pieces: all of it is read.
+  kBounded  // What is read alone: the rest of a piece may be for others.
+};
+
 // What the cache knows about one object version: which units may be read from the disk, which are
 // on their way, and who reads in sequence. It does no I/O.
 //
@@ -75,7 +82,7 @@ class CachedObject {
   };
   // What a read of these bytes needs. Makes flights of the missing units, adjacent ones in one
   // flight of at most `fetch_units_max`; with `speculate` also of what the reader may want next.
-  // Of an object that is planned, whole pieces are fetched.
+  // Of an object that is planned so, whole pieces are fetched.
   Needs prepare(ByteRange read, std::uint32_t fetch_units_max, bool speculate);
   // Flights for missing units that nobody waits for yet.
   std::vector<std::shared_ptr<Flight>> prefetch(UnitRange units, std::uint32_t fetch_units_max);
@@ -87,8 +94,9 @@ class CachedObject {
                                                       std::uint32_t fetch_units_max);
 
   // While a plan says what is read next, nothing is guessed.
-  bool planned() const { return planned_.load(std::memory_order_relaxed); }
-  void set_planned(bool planned) { planned_.store(planned, std::memory_order_relaxed); }
+  bool planned() const { return planned_fetches() != PlannedFetches::kNone; }
+  PlannedFetches planned_fetches() const { return planned_.load(std::memory_order_relaxed); }
+  void set_planned(PlannedFetches planned) { planned_.store(planned, std::memory_order_relaxed); }
   // Small parts of what is fetched are copied out of it: smaller than the least that is worth
   // sharing, and any part for a job with a plan, which gathers parts of many pieces and would keep
   // all of those in memory.
@@ -180,7 +188,7 @@ class CachedObject {
   std::atomic<StoredObject*> stored_ = nullptr;
   const std::unique_ptr<std::atomic<std::uint16_t>[]> touched_;
   std::atomic<std::size_t> fresh_pieces_ = 0;
-  std::atomic<bool> planned_ = false;
+  std::atomic<PlannedFetches> planned_ = PlannedFetches::kNone;
 
   Mutex create_mutex_;  // Held over the creation of files; taken before mutex_.
 

@@ -1,6 +1,7 @@
 #include "cache/planned_reads.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,12 +12,37 @@ namespace {
 // Of the cache: other jobs plan too.
 constexpr std::uint64_t kAheadShare = 4;
 
-UnitRange units_of_piece(std::uint32_t piece) {
-  return {piece * kPlannedPieceUnits, kPlannedPieceUnits};
+UnitRange overlap(UnitRange one, UnitRange other) {
+  const std::uint32_t first = std::max(one.first, other.first);
+  return {first, std::max(first, std::min(one.end(), other.end())) - first};
 }
 
-std::uint64_t bytes_of_piece(const ObjectVersion& object, std::uint32_t piece) {
-  return bytes_of(units_of_piece(piece), object.size()).length;
+UnitRange units_of_pieces(std::uint32_t first, std::uint32_t count) {
+  return {first * kPlannedPieceUnits, count * kPlannedPieceUnits};
+}
+
+// Those of a piece that are in the range, a bit each.
+std::uint32_t units_in_piece(std::uint32_t piece, UnitRange range) {
+  const UnitRange units = overlap(units_of_pieces(piece, 1), range);
+  return ((1U << units.count) - 1) << (units.first % kPlannedPieceUnits);
+}
+
+// Calls `visit` with the runs of neighbours among them.
+template <class Visitor>
+void for_each_run(std::uint32_t piece, std::uint32_t units, const Visitor& visit) {
+  for (std::uint32_t unit = 0; units >> unit != 0;) {
+    unit += static_cast<std::uint32_t>(std::countr_zero(units >> unit));
+    const auto count = static_cast<std::uint32_t>(std::countr_one(units >> unit));
+    visit(UnitRange{piece * kPlannedPieceUnits + unit, count});
+    unit += count;
+  }
+}
+
+std::uint64_t bytes_of_units(const ObjectVersion& object, std::uint32_t piece,
+                             std::uint32_t units) {
+  std::uint64_t bytes = 0;
+  for_each_run(piece, units, [&](UnitRange run) { bytes += bytes_of(run, object.size()).length; });
+  return bytes;
 }
 
 std::uint64_t piece_id(std::uint32_t object, std::uint32_t piece) {
@@ -65,7 +91,18 @@ std::vector<PlannedReads::PieceRun> PlannedReads::append(Plan& plan,
     const auto first = static_cast<std::uint32_t>(begin / kPlannedPieceBytes);
     const auto past =
         static_cast<std::uint32_t>((end + kPlannedPieceBytes - 1) / kPlannedPieceBytes);
-    runs.push_back({number->second, first, begin == end ? 0 : past - first});
+    PieceRun run{
+        .object = number->second, .first = first, .count = begin == end ? 0 : past - first};
+    run.is_bounded = read.around != PlannedRead::kEverything;
+    run.fetched = overlap(units_of_pieces(run.first, run.count), units_of({0, read.object.size()}));
+    if (run.is_bounded) {
+      // At least what is read, whatever the job said.
+      const std::uint64_t around_begin = std::min(read.around.offset, begin);
+      const std::uint64_t around_end =
+          std::max(std::min(read.around.end(), read.object.size()), end);
+      run.fetched = overlap(run.fetched, units_of({around_begin, around_end - around_begin}));
+    }
+    runs.push_back(run);
   }
   return runs;
 }
@@ -178,25 +215,36 @@ void PlannedReads::withdraw(PlanId id) {
   for (std::size_t i = 0; i < directories.size(); ++i)
     directories[i]->space().withdraw(found->second.directory_plans[i]);
   for (const ObjectVersion& version : found->second.objects) {
-    if (const auto object = objects_.find(version.digest())) object->set_planned(false);
+    if (const auto object = objects_.find(version.digest()))
+      object->set_planned(PlannedFetches::kNone);
   }
   plans_.erase(found);
 }
 
 std::vector<PlannedReads::Prefetch> PlannedReads::take_prefetches(Plan& plan) {
   std::vector<Prefetch> prefetches;
+  // Where in those a piece is: what several reads want of one is sent for together.
+  std::unordered_map<PieceId, std::size_t> places;
   const std::uint64_t bytes_max = ahead_bytes_max();
   while (plan.fetched < plan.done + plan.runs.size() && plan.ahead_bytes < bytes_max) {
     const PieceRun& run = plan.runs[plan.fetched - plan.done];
     const ObjectVersion& object = plan.objects[run.object];
     for (std::uint32_t piece = run.first; piece < run.end(); ++piece) {
-      if (plan.ahead[piece_id(run.object, piece)]++ > 0) continue;
-      const UnitRange units = units_of_piece(piece);
-      prefetches.push_back(
-          {object,
-           {units.first, std::min(units.count, unit_count(object.size()) - units.first)},
-           plan.payers[run.object]});
-      plan.ahead_bytes += bytes_of_piece(object, piece);
+      const PieceId id = piece_id(run.object, piece);
+      PieceAhead& ahead = plan.ahead[id];
+      ++ahead.reads;
+      const PieceUnits units = units_in_piece(piece, run.fetched) & ~ahead.sent_for;
+      if (units == 0) continue;
+      ahead.sent_for |= units;
+      plan.ahead_bytes += bytes_of_units(object, piece, units);
+      const auto [place, is_new] = places.try_emplace(id, prefetches.size());
+      if (is_new) {
+        prefetches.push_back({.object = object,
+                              .piece = piece,
+                              .is_bounded = run.is_bounded,
+                              .account = plan.payers[run.object]});
+      }
+      prefetches[place->second].units |= units;
     }
     ++plan.fetched;
   }
@@ -206,18 +254,20 @@ std::vector<PlannedReads::Prefetch> PlannedReads::take_prefetches(Plan& plan) {
 void PlannedReads::leave(Plan& plan, const PieceRun& run) {
   for (std::uint32_t piece = run.first; piece < run.end(); ++piece) {
     const auto found = plan.ahead.find(piece_id(run.object, piece));
-    if (--found->second > 0) continue;
+    if (--found->second.reads > 0) continue;
+    plan.ahead_bytes -= bytes_of_units(plan.objects[run.object], piece, found->second.sent_for);
     plan.ahead.erase(found);
-    plan.ahead_bytes -= bytes_of_piece(plan.objects[run.object], piece);
   }
 }
 
 void PlannedReads::send(const std::vector<Prefetch>& prefetches) {
   for (const Prefetch& prefetch : prefetches) {
     const std::shared_ptr<CachedObject> object = objects_.find_or_add(prefetch.object);
-    object->set_planned(true);
-    fetch_ahead(parts_, object, prefetch.units,
-                std::min(parts_.fetch_units_max, kPlannedPieceUnits), prefetch.account);
+    object->set_planned(prefetch.is_bounded ? PlannedFetches::kBounded : PlannedFetches::kPieces);
+    for_each_run(prefetch.piece, prefetch.units, [&](UnitRange units) {
+      fetch_ahead(parts_, object, units, std::min(parts_.fetch_units_max, kPlannedPieceUnits),
+                  prefetch.account);
+    });
   }
 }
 

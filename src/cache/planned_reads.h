@@ -22,8 +22,13 @@ namespace millrace {
 
 // A read that a job will make.
 struct PlannedRead {
+  static constexpr ByteRange kEverything{0, UINT64_MAX};
+
   ObjectVersion object;
   ByteRange range;
+  // What the job reads besides, near in time: of the pieces that the range is in, so much is
+  // fetched with it. The rest may be what others read, elsewhere.
+  ByteRange around = kEverything;
   // Who pays for what is fetched of the object; null: the account of who announces it.
   std::shared_ptr<FetchAccount> account = {};
 };
@@ -57,6 +62,8 @@ class PlannedReads {
     std::uint32_t object = 0;  // In Plan::objects.
     std::uint32_t first = 0;
     std::uint32_t count = 0;
+    UnitRange fetched = {};  // Of those pieces.
+    bool is_bounded = false;
 
     std::uint32_t end() const { return first + count; }
     std::uint32_t first_block() const { return first / kBlockPieces; }
@@ -64,8 +71,14 @@ class PlannedReads {
       return count == 0 ? 0 : (end() - 1) / kBlockPieces - first_block() + 1;
     }
   };
-  // A piece by its object and its number there.
+  // A piece by its object and its number there, and units of a piece, a bit each.
   using PieceId = std::uint64_t;
+  using PieceUnits = std::uint32_t;
+  static_assert(kPlannedPieceUnits < 32);
+  struct PieceAhead {
+    std::uint32_t reads = 0;
+    PieceUnits sent_for = 0;
+  };
   struct Plan {
     std::shared_ptr<FetchAccount> account;
     std::vector<ObjectVersion> objects;
@@ -74,9 +87,9 @@ class PlannedReads {
     std::deque<PieceRun> runs;  // Of the reads from `done` on.
     std::uint64_t done = 0;     // Reads that the job has made.
     std::uint64_t fetched = 0;  // Reads that were sent for.
-    // Pieces of the reads between the two, how many of those each has, and their bytes: samples
-    // that lie side by side share what is fetched.
-    std::unordered_map<PieceId, std::uint32_t> ahead;
+    // Pieces of the reads between the two, how many of those each has, and the bytes that were sent
+    // for: samples that lie side by side share what is fetched.
+    std::unordered_map<PieceId, PieceAhead> ahead;
     std::uint64_t ahead_bytes = 0;
     // By directory: its own plan, and how many of its blocks the job has read.
     std::vector<PlanId> directory_plans;
@@ -84,7 +97,9 @@ class PlannedReads {
   };
   struct Prefetch {
     ObjectVersion object;
-    UnitRange units;
+    std::uint32_t piece = 0;
+    PieceUnits units = 0;
+    bool is_bounded = false;
     std::shared_ptr<FetchAccount> account;
   };
 

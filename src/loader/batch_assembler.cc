@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -53,12 +54,10 @@ struct BatchAssembler::Piece {
   bool is_whole = true;
 };
 
-Status BatchAssembler::check(const PlacedSample& place) const {
-  if (place.source < sources_.size() && place.sample < sources_[place.source].source.samples()) {
-    return {};
-  }
+Status BatchAssembler::check(std::uint64_t source, std::uint64_t sample) const {
+  if (source < sources_.size() && sample < sources_[source].source.samples()) return {};
   return {StatusCode::kInvalidArgument,
-          fmt::format("there is no sample {} of dataset {}", place.sample, place.source)};
+          fmt::format("there is no sample {} of dataset {}", sample, source)};
 }
 
 void BatchAssembler::locate(const RequestContext& context, PendingSample& sample) const {
@@ -74,13 +73,12 @@ void BatchAssembler::locate(const RequestContext& context, PendingSample& sample
 }
 
 void BatchAssembler::look_up(const RequestContext& context,
-                             std::span<const PlacedSample> places) const {
-  std::vector<std::vector<std::uint64_t>> samples(sources_.size());
-  for (const PlacedSample& place : places) {
-    if (check(place).ok()) samples[place.source].push_back(place.sample);
-  }
-  for (std::size_t n = 0; n < samples.size(); ++n) {
-    if (!samples[n].empty()) sources_[n].source.look_up(context, samples[n]);
+                             const std::vector<std::vector<std::uint64_t>>& samples) const {
+  for (std::size_t source = 0; source < std::min(samples.size(), sources_.size()); ++source) {
+    std::vector<std::uint64_t> known;
+    std::ranges::copy_if(samples[source], std::back_inserter(known),
+                         [&](std::uint64_t sample) { return check(source, sample).ok(); });
+    if (!known.empty()) sources_[source].source.look_up(context, known);
   }
 }
 
@@ -198,13 +196,15 @@ Result<BatchAnswer> BatchAssembler::read(const RequestContext& context, BatchMem
   const TimePoint begun = clock_.now();
   std::vector<PendingSample> pending;
   pending.reserve(places.size());
+  std::vector<std::vector<std::uint64_t>> to_look_up(sources_.size());
   for (const PlacedSample& place : places) {
-    MR_RETURN_IF_ERROR(check(place));
+    MR_RETURN_IF_ERROR(check(place.source, place.sample));
+    to_look_up[place.source].push_back(place.sample);
     PendingSample& sample = pending.emplace_back();
     sample.source = &sources_[place.source];
     sample.place = place;
   }
-  look_up(context, places);
+  look_up(context, to_look_up);
   MR_RETURN_IF_ERROR(read_until_settled(context, memory, pending));
   const TimePoint was_read = clock_.now();
   BatchAnswer answer;
@@ -232,14 +232,14 @@ Result<BatchAnswer> BatchAssembler::read(const RequestContext& context, BatchMem
   return answer;
 }
 
-Status BatchAssembler::plan(const RequestContext& context, const PlacedSample& place,
-                            std::vector<PlannedRead>& reads) const {
-  MR_RETURN_IF_ERROR(check(place));
-  const AssembledSource& source = sources_[place.source];
-  MR_ASSIGN_OR_RETURN(const SampleLocation location, source.source.locate(context, place.sample));
+Status BatchAssembler::plan(const RequestContext& context, std::uint64_t source,
+                            std::uint64_t sample, std::vector<PlannedRead>& reads) const {
+  MR_RETURN_IF_ERROR(check(source, sample));
+  const AssembledSource& dataset = sources_[source];
+  MR_ASSIGN_OR_RETURN(const SampleLocation location, dataset.source.locate(context, sample));
   for (const SamplePart& part : location.parts) {
     if (!part.range.empty())
-      MR_RETURN_IF_ERROR(source.files.plan_read(part.file, part.range, reads));
+      MR_RETURN_IF_ERROR(dataset.files.plan_read(part.file, part.range, reads));
   }
   return {};
 }

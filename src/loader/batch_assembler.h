@@ -49,17 +49,19 @@ class BatchAssembler {
   Result<BatchAnswer> read(const RequestContext& context, BatchMemoryPool& memory,
                            std::uint64_t epoch, std::span<const PlacedSample> places) const;
 
-  // Looks the samples up side by side, so that plan() need not wait for each. Blocks.
-  void look_up(const RequestContext& context, std::span<const PlacedSample> places) const;
+  // Looks samples up side by side, those of each dataset, so that plan() need not wait for each.
+  // Blocks.
+  void look_up(const RequestContext& context,
+               const std::vector<std::vector<std::uint64_t>>& samples) const;
   // What reading a sample will ask the cache for. Blocks where the sample has to be looked up.
-  Status plan(const RequestContext& context, const PlacedSample& place,
+  Status plan(const RequestContext& context, std::uint64_t source, std::uint64_t sample,
               std::vector<PlannedRead>& reads) const;
 
  private:
   struct PendingSample;
   struct Piece;
 
-  Status check(const PlacedSample& place) const;
+  Status check(std::uint64_t source, std::uint64_t sample) const;
   void locate(const RequestContext& context, PendingSample& sample) const;
   // Has the memory that the samples go into `prepared`, unless null, while they are on their way.
   void read_pending(const RequestContext& context, std::vector<PendingSample>& samples,

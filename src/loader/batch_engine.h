@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "loader/batch_assembler.h"
 #include "loader/block_layout.h"
+#include "loader/planned_sample.h"
 #include "loader/sample_loss.h"
 #include "platform/digest.h"
 
@@ -34,9 +35,9 @@ class BatchPlan {
  public:
   virtual ~BatchPlan() = default;
   // Appends samples. Reads of them that begin after it has returned find them announced.
-  virtual void extend(const RequestContext& context, std::span<const PlacedSample> places) = 0;
+  virtual void extend(const RequestContext& context, std::span<const PlannedSample> samples) = 0;
   // So many samples from the beginning were read.
-  virtual void advance(std::uint64_t places_done) = 0;
+  virtual void advance(std::uint64_t samples_done) = 0;
 };
 
 // Who gives the samples of one job: this process, or the daemon of the machine. Knows nothing of

@@ -61,4 +61,11 @@ std::uint64_t EpochOrder::at(std::uint64_t position) const {
   return position;
 }
 
+OrderSurroundings EpochOrder::surroundings(std::uint64_t position) const {
+  if (const auto* windows = std::get_if<WindowedOrder>(&sequence_)) {
+    return windows->surroundings(position);
+  }
+  return {.first = at(position), .last = at(position)};
+}
+
 }  // namespace millrace

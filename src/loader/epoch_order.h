@@ -41,6 +41,8 @@ class EpochOrder {
   std::uint64_t size() const { return size_; }
   // `position` is below size().
   std::uint64_t at(std::uint64_t position) const;
+  // Other orders than blocks' have none but the sample itself.
+  OrderSurroundings surroundings(std::uint64_t position) const;
 
  private:
   using Sequence = std::variant<std::monostate, KeyedPermutation, WindowedOrder>;

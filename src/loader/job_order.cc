@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "loader/even_merge.h"
+
 namespace millrace {
 
 namespace {
@@ -89,18 +91,37 @@ EpochOrder JobOrder::pass_order(std::size_t source, std::uint64_t pass) const {
   return {plan, sources_[source].layout, pass};
 }
 
-JobOrder::Place JobOrder::at(std::uint64_t position) const {
-  assert(position >= first_ && position < samples());
-  const MixedSequence::Pick pick = mix_.at(position - first_);
-  const JobSource& source = sources_[pick.sequence];
-  const std::uint64_t samples = source.layout->samples();
+template <class Use>
+auto JobOrder::in_pass(const MixedSequence::Pick& pick, const Use& use) const {
+  const std::uint64_t samples = sources_[pick.sequence].layout->samples();
   const std::uint64_t taken = taken_[pick.sequence] + pick.index;
   const std::uint64_t kept = taken / samples - taken_[pick.sequence] / samples;
   const std::vector<EpochOrder>& passes = passes_[pick.sequence];
-  const std::uint64_t number = kept < passes.size()
-                                   ? passes[kept].at(taken % samples)
-                                   : pass_order(pick.sequence, taken / samples).at(taken % samples);
+  if (kept < passes.size()) return use(passes[kept], taken % samples);
+  return use(pass_order(pick.sequence, taken / samples), taken % samples);
+}
+
+JobOrder::Place JobOrder::at(std::uint64_t position) const {
+  assert(position >= first_ && position < samples());
+  const MixedSequence::Pick pick = mix_.at(position - first_);
+  const std::uint64_t number =
+      in_pass(pick, [](const EpochOrder& pass, std::uint64_t place) { return pass.at(place); });
+  const JobSource& source = sources_[pick.sequence];
   return {.source = pick.sequence, .sample = source.split ? source.split->sample(number) : number};
+}
+
+OrderSurroundings JobOrder::surroundings(std::uint64_t position) const {
+  assert(position >= first_ && position < samples());
+  const MixedSequence::Pick pick = mix_.at(position - first_);
+  OrderSurroundings around = in_pass(
+      pick, [](const EpochOrder& pass, std::uint64_t place) { return pass.surroundings(place); });
+  if (const JobSource& source = sources_[pick.sequence]; source.split) {
+    around.first = source.split->sample(around.first);
+    around.last = source.split->sample(around.last);
+  }
+  // About, in a mix: its parts are spread evenly.
+  around.age_max = scaled(around.age_max, mix_.size(), mix_.count(pick.sequence));
+  return around;
 }
 
 std::uint64_t JobOrder::seed_at(std::uint64_t position) const {

@@ -68,6 +68,8 @@ class JobOrder {
   std::uint64_t first() const { return first_; }
   std::uint64_t samples() const { return first_ + mix_.size(); }
   Place at(std::uint64_t position) const;
+  // Of the whole dataset, and in positions of the job.
+  OrderSurroundings surroundings(std::uint64_t position) const;
   // For random numbers of the sample's own.
   std::uint64_t seed_at(std::uint64_t position) const;
 
@@ -80,6 +82,9 @@ class JobOrder {
            std::uint64_t first, std::vector<std::uint64_t> counts,
            std::vector<std::uint64_t> taken);
   EpochOrder pass_order(std::size_t source, std::uint64_t pass) const;
+  // Calls `use` with the pass over its dataset that a pick is in, and its place there.
+  template <class Use>
+  auto in_pass(const MixedSequence::Pick& pick, const Use& use) const;
 
   JobOrderOptions options_;
   std::vector<JobSource> sources_;

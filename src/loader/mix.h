@@ -55,6 +55,7 @@ class MixedSequence {
   MixedSequence(std::vector<std::uint64_t> counts, std::uint64_t key);
 
   std::uint64_t size() const { return size_; }
+  std::uint64_t count(std::size_t sequence) const { return counts_[sequence]; }
   Pick at(std::uint64_t position) const;
   // The first boundary at or behind a position, which is at most size().
   std::uint64_t boundary(std::uint64_t position) const;

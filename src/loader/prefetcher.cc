@@ -39,6 +39,7 @@ Prefetcher::Prefetcher(BatchEngine& engine, JobCursor from, const PrefetchOption
       clock_(clock),
       cancellation_(std::make_shared<Cancellation>()),
       planned_samples_(samples_to_plan(engine, from.choice(), options)),
+      bounds_(from),
       ahead_(from),
       planned_(std::move(from)) {
   for (std::size_t n = 0; n < std::min(options.batches, kReadersMax); ++n)
@@ -200,19 +201,21 @@ void Prefetcher::plan_reads() {
       plan->advance(read);
       told = read;
     }
-    std::vector<PlacedSample> places;
-    while (places.size() < kPlanStretchSamples &&
-           planned + places.size() < read + planned_samples_) {
+    std::vector<PlannedSample> samples;
+    while (samples.size() < kPlanStretchSamples &&
+           planned + samples.size() < read + planned_samples_) {
       if (planned_.at_end()) {
         if (!planned_.begin_next_epoch().ok() || planned_.at_end()) return begin_reading_ahead();
         continue;
       }
-      const std::vector<PlacedSample> more = places_of(*planned_.order(), planned_.take().share);
-      places.insert(places.end(), more.begin(), more.end());
+      const JobEpoch& order = *planned_.order();
+      const Share share = planned_.take().share;
+      for (std::uint64_t n = 0; n < share.count; ++n)
+        samples.push_back(bounds_.at(order, share.at(n) % order.samples()));
     }
-    if (places.empty()) continue;
-    plan->extend(context(clock_.now() + kPlanTimeout), places);
-    planned += places.size();
+    if (samples.empty()) continue;
+    plan->extend(context(clock_.now() + kPlanTimeout), samples);
+    planned += samples.size();
     begin_reading_ahead();
   }
 }

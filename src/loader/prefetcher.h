@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "loader/batch_reader.h"
 #include "loader/job_cursor.h"
+#include "loader/plan_bounds.h"
 
 namespace millrace {
 
@@ -99,6 +100,7 @@ class Prefetcher {
   Clock& clock_;
   const std::shared_ptr<Cancellation> cancellation_;
   const std::uint64_t planned_samples_;
+  const PlanBounds bounds_;
   FailureRow row_;
 
   mutable Mutex mutex_;

@@ -1,6 +1,8 @@
 #include "loader/process_engine.h"
 
+#include <algorithm>
 #include <deque>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -28,20 +30,24 @@ class ProcessEngine::CachePlan final : public BatchPlan {
     if (plan_) engine_.plans_->withdraw(*plan_);
   }
 
-  void extend(const RequestContext& context, std::span<const PlacedSample> places) override {
+  void extend(const RequestContext& context, std::span<const PlannedSample> samples) override {
     if (engine_.plans_ == nullptr) return;
     std::vector<RequestContext> contexts;
     for (const auto& account : accounts_)
       contexts.push_back(account == nullptr ? context : context.with_account(account));
     std::vector<PlannedRead> reads;
     std::vector<std::uint64_t> ends;
-    engine_.assembler_.look_up(context, places);
-    for (const PlacedSample& place : places) {
-      if (place.source < accounts_.size()) {
+    look_up(context, samples);
+    Edges edges;
+    for (const PlannedSample& planned : samples) {
+      if (planned.source < accounts_.size()) {
+        const RequestContext& charged = contexts[planned.source];
         const std::size_t first = reads.size();
-        (void)engine_.assembler_.plan(contexts[place.source], place, reads);
-        for (std::size_t n = first; n < reads.size(); ++n)
-          reads[n].account = accounts_[place.source];
+        (void)engine_.assembler_.plan(charged, planned.source, planned.sample, reads);
+        for (PlannedRead& read : std::span(reads).subspan(first)) {
+          read.account = accounts_[planned.source];
+          read.around = around(charged, planned, read, edges);
+        }
       }
       ends.push_back(reads_ + reads.size());
     }
@@ -52,9 +58,9 @@ class ProcessEngine::CachePlan final : public BatchPlan {
       reads_before_.push_back(planned ? end : reads_);
   }
 
-  void advance(std::uint64_t places_done) override {
+  void advance(std::uint64_t samples_done) override {
     std::uint64_t reads_done = 0;
-    for (; done_ < places_done && !reads_before_.empty(); ++done_) {
+    for (; done_ < samples_done && !reads_before_.empty(); ++done_) {
       reads_done = reads_before_.front();
       reads_before_.pop_front();
     }
@@ -62,6 +68,51 @@ class ProcessEngine::CachePlan final : public BatchPlan {
   }
 
  private:
+  // The reads of samples that are the first or the last of their block, by dataset and sample.
+  using Edges = std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<PlannedRead>>;
+
+  void look_up(const RequestContext& context, std::span<const PlannedSample> samples) const {
+    std::vector<std::vector<std::uint64_t>> wanted(accounts_.size());
+    for (const PlannedSample& planned : samples) {
+      if (planned.source >= wanted.size()) continue;
+      wanted[planned.source].push_back(planned.sample);
+      if (planned.last == PlannedSample::kNoBound || planned.first == planned.last) continue;
+      wanted[planned.source].push_back(planned.first);
+      wanted[planned.source].push_back(planned.last);
+    }
+    engine_.assembler_.look_up(context, wanted);
+  }
+
+  // What of the read's object lies between the first and the last sample of its block. A block that
+  // begins or ends in another object has no bound on that side.
+  ByteRange around(const RequestContext& context, const PlannedSample& planned,
+                   const PlannedRead& read, Edges& edges) const {
+    if (planned.last == PlannedSample::kNoBound) return PlannedRead::kEverything;
+    if (planned.first == planned.last) return read.range;
+    const auto reads_of = [&](std::uint64_t sample) -> const std::vector<PlannedRead>& {
+      const auto [edge, is_new] = edges.try_emplace({planned.source, sample});
+      if (is_new) (void)engine_.assembler_.plan(context, planned.source, sample, edge->second);
+      return edge->second;
+    };
+    std::uint64_t begin = read.range.offset;
+    std::uint64_t end = read.range.end();
+    bool has_begin = false;
+    bool has_end = false;
+    for (const PlannedRead& edge : reads_of(planned.first)) {
+      if (edge.object.digest() != read.object.digest()) continue;
+      begin = std::min(begin, edge.range.offset);
+      has_begin = true;
+    }
+    for (const PlannedRead& edge : reads_of(planned.last)) {
+      if (edge.object.digest() != read.object.digest()) continue;
+      end = std::max(end, edge.range.end());
+      has_end = true;
+    }
+    if (!has_begin) begin = 0;
+    if (!has_end) end = read.object.size();
+    return {begin, end - begin};
+  }
+
   Status append(const RequestContext& context, const std::vector<PlannedRead>& reads) {
     if (plan_) return engine_.plans_->extend(context, *plan_, reads);
     MR_ASSIGN_OR_RETURN(plan_, engine_.plans_->announce(context, reads));

@@ -36,21 +36,47 @@ WindowedOrder::WindowedOrder(std::shared_ptr<const BlockLayout> layout, std::uin
   }
 }
 
-std::uint64_t WindowedOrder::at(std::uint64_t position) const {
-  assert(position < layout_->samples());
-  if (position >= lane_samples_ * kOrderLanes) {
-    const KeyedPermutation loose(key_for(key_, KeyUse::kLoose), layout_->loose_samples());
-    return layout_->loose_sample(loose.at(position - lane_samples_ * kOrderLanes));
-  }
+const WindowedOrder::Stream& WindowedOrder::stream_at(std::uint64_t position,
+                                                      std::uint64_t& turn) const {
   EvenMerge merge(position / kOrderLanes, lane_samples_);
   std::size_t n = 0;
   while (!merge.takes(streams_[n].lane_samples))
     ++n;
-  return in_lane(streams_[n], position % kOrderLanes, merge.index());
+  turn = merge.index();
+  return streams_[n];
 }
 
-std::uint64_t WindowedOrder::in_lane(const Stream& stream, std::uint64_t lane,
-                                     std::uint64_t turn) const {
+std::uint64_t WindowedOrder::at(std::uint64_t position) const {
+  assert(position < layout_->samples());
+  if (is_loose(position)) {
+    const KeyedPermutation loose(key_for(key_, KeyUse::kLoose), layout_->loose_samples());
+    return layout_->loose_sample(loose.at(position - lane_samples_ * kOrderLanes));
+  }
+  std::uint64_t turn = 0;
+  const Stream& stream = stream_at(position, turn);
+  const Spot found = spot(*layout_, stream, position % kOrderLanes, turn);
+  return layout_->sample(stream.blocks.size_class, found.first_place + found.sample);
+}
+
+OrderSurroundings WindowedOrder::surroundings(std::uint64_t position) const {
+  if (is_loose(position)) return {.first = at(position), .last = at(position)};
+  std::uint64_t turn = 0;
+  const Stream& stream = stream_at(position, turn);
+  const Spot found = spot(*layout_, stream, position % kOrderLanes, turn);
+  const auto sample = [&](std::uint64_t of_block) {
+    return layout_->sample(stream.blocks.size_class, found.first_place + of_block);
+  };
+  OrderSurroundings around{.first = sample(0), .last = sample(stream.blocks.block_samples - 1)};
+  // A block that goes on elsewhere has others' samples in between.
+  if (around.last - around.first >= stream.blocks.block_samples) {
+    around.first = around.last = sample(found.sample);
+  }
+  around.age_max = (scaled(found.turn + 1, lane_samples_, stream.lane_samples) + 2) * kOrderLanes;
+  return around;
+}
+
+WindowedOrder::Spot WindowedOrder::spot(const BlockLayout& layout, const Stream& stream,
+                                        std::uint64_t lane, std::uint64_t turn) {
   const BlockLayout::Blocks& blocks = stream.blocks;
   const std::uint64_t window =
       std::min(turn / (stream.window_rows * blocks.block_samples), stream.windows - 1);
@@ -70,8 +96,9 @@ std::uint64_t WindowedOrder::in_lane(const Stream& stream, std::uint64_t lane,
   const std::uint64_t block = shuffled_blocks.at(row * kOrderLanes + lane);
   const KeyedPermutation shuffled_samples(subkey(key_for(stream.key, KeyUse::kSamples), block),
                                           blocks.block_samples);
-  return layout_->sample(blocks.size_class,
-                         layout_->first_place(blocks, block) + shuffled_samples.at(round));
+  return {.first_place = layout.first_place(blocks, block),
+          .sample = shuffled_samples.at(round),
+          .turn = turn};
 }
 
 }  // namespace millrace

@@ -14,6 +14,15 @@ inline constexpr std::uint64_t kWindowRows = 20;
 inline constexpr std::uint64_t kWindowRowsMin = 6;
 inline constexpr std::uint64_t kWindowRowsMax = 1 << 20;
 
+// What is used at about the time of a sample, beside it.
+struct OrderSurroundings {
+  // Samples of one block, which who takes this one takes too: where ranks keep to their lanes.
+  std::uint64_t first = 0;
+  std::uint64_t last = 0;
+  // The first of them stands at most so many positions before this one.
+  std::uint64_t age_max = 0;
+};
+
 // The samples of a version in an order that is nearly as good as a shuffle of all, while at any
 // time only the blocks of one window are in use: a cache that holds two windows fetches each block
 // once.
@@ -40,6 +49,7 @@ class WindowedOrder {
   WindowedOrder(std::shared_ptr<const BlockLayout> layout, std::uint64_t key, std::uint64_t rows);
 
   std::uint64_t at(std::uint64_t position) const;
+  OrderSurroundings surroundings(std::uint64_t position) const;
 
  private:
   // Blocks of one size, and how they are taken.
@@ -51,8 +61,17 @@ class WindowedOrder {
     std::uint64_t key = 0;
   };
 
-  // The sample that stands at `turn` in one lane of a stream.
-  std::uint64_t in_lane(const Stream& stream, std::uint64_t lane, std::uint64_t turn) const;
+  // A sample of a block.
+  struct Spot {
+    std::uint64_t first_place = 0;  // Of the block.
+    std::uint64_t sample = 0;       // In the block.
+    std::uint64_t turn = 0;         // Of its lane, from the beginning of the window on.
+  };
+  // Of what stands in blocks: in which stream, and which turn of a lane it is there.
+  const Stream& stream_at(std::uint64_t position, std::uint64_t& turn) const;
+  static Spot spot(const BlockLayout& layout, const Stream& stream, std::uint64_t lane,
+                   std::uint64_t turn);
+  bool is_loose(std::uint64_t position) const { return position >= lane_samples_ * kOrderLanes; }
 
   const std::shared_ptr<const BlockLayout> layout_;
   const std::uint64_t key_;

@@ -119,6 +119,56 @@ TEST(PlannedReads, AReadThatIsFasterThanItsPlanTakesAWholePiece) {
   EXPECT_EQ(world.bytes_fetched(), 2 * kPlannedPieceBytes);
 }
 
+TEST(PlannedReads, WhatIsBehindTheBoundsIsLeftToOthers) {
+  CacheWorld world;
+  ASSERT_TRUE(world.start().ok());
+  const ObjectVersion object = world.add("a", 8 * kMiB);
+  // Samples of one block, which begins and ends in the middle of a piece.
+  const ByteRange block{kPlannedPieceBytes + 5 * kUnitBytes, 2 * kPlannedPieceBytes};
+  std::vector<PlannedRead> reads;
+  for (std::uint64_t at = block.offset; at < block.end(); at += 2 * kUnitBytes)
+    reads.push_back({.object = object, .range = {at, kKiB}, .around = block});
+  ASSERT_TRUE(world.cache().plans().announce(RequestContext::background(), reads));
+  for (const PlannedRead& read : reads)
+    ASSERT_TRUE(world.reads_right(object, read.range));
+  world.settle();
+  EXPECT_EQ(world.bytes_fetched(), block.length);
+  EXPECT_EQ(world.gets(), 3u) << "two parts of pieces, and the piece between them";
+}
+
+TEST(PlannedReads, SamplesAloneAreFetchedWithTheirNeighboursInThePlan) {
+  CacheWorld world;
+  ASSERT_TRUE(world.start().ok());
+  const ObjectVersion object = world.add("a", 8 * kMiB);
+  std::vector<PlannedRead> reads;
+  for (const std::uint64_t unit : {3, 9, 4, 5, 100}) {
+    const ByteRange range{unit * kUnitBytes + 7, 100};
+    reads.push_back({.object = object, .range = range, .around = range});
+  }
+  ASSERT_TRUE(world.cache().plans().announce(RequestContext::background(), reads));
+  // Not planned, so that nothing is fetched around it.
+  ASSERT_TRUE(world.reads_right(object, {64 * kUnitBytes, 1}));
+  for (const PlannedRead& read : reads)
+    ASSERT_TRUE(world.reads_right(object, read.range));
+  world.settle();
+  EXPECT_EQ(world.bytes_fetched(), 6 * kUnitBytes);
+  EXPECT_EQ(world.gets(), 4u) << "units 3 to 5 come together";
+}
+
+TEST(PlannedReads, BoundsThatLeaveOutTheReadAreWidened) {
+  CacheWorld world;
+  ASSERT_TRUE(world.start().ok());
+  const ObjectVersion object = world.add("a", 2 * kMiB);
+  const std::vector<PlannedRead> reads = {
+      {.object = object, .range = {kMiB, 1}, .around = {kMiB + 3 * kUnitBytes, 1}},
+      {.object = object, .range = {0, 1}, .around = {5 * kGiB, UINT64_MAX}}};
+  ASSERT_TRUE(world.cache().plans().announce(RequestContext::background(), reads));
+  for (const PlannedRead& read : reads)
+    ASSERT_TRUE(world.reads_right(object, read.range));
+  world.settle();
+  EXPECT_LE(world.bytes_fetched(), 2 * kMiB);
+}
+
 // Whether every page of the object's file can be had without the disk.
 bool is_in_page_cache(Disk& disk, const std::string& cache, const ObjectVersion& object) {
   const std::string digest = object.digest().to_text();

@@ -41,7 +41,7 @@ class ReadyEngine final : public BatchEngine {
  private:
   class NoPlan final : public BatchPlan {
    public:
-    void extend(const RequestContext&, std::span<const PlacedSample>) override {}
+    void extend(const RequestContext&, std::span<const PlannedSample>) override {}
     void advance(std::uint64_t) override {}
   };
 

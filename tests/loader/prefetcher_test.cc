@@ -81,10 +81,10 @@ class HeldEngine final : public BatchEngine {
   class CountedPlan final : public BatchPlan {
    public:
     explicit CountedPlan(HeldEngine& engine) : engine_(engine) {}
-    void extend(const RequestContext&, std::span<const PlacedSample> places) override {
+    void extend(const RequestContext&, std::span<const PlannedSample> samples) override {
       MutexLock lock(engine_.mutex_);
       engine_.has_plan_ = true;
-      engine_.planned_ += places.size();
+      engine_.planned_ += samples.size();
       engine_.changed_.notify_all();
     }
     void advance(std::uint64_t) override {}

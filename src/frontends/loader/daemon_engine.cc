@@ -25,18 +25,18 @@ class DaemonEngine::SentPlan final : public BatchPlan {
  public:
   explicit SentPlan(DaemonEngine& engine) : engine_(engine) {}
 
-  void extend(const RequestContext& context, std::span<const PlacedSample> places) override {
+  void extend(const RequestContext& context, std::span<const PlannedSample> samples) override {
     if (client_ == nullptr || client_->is_broken()) {
       auto connected = engine_.connect(context, true);
       client_ = connected ? *std::move(connected) : nullptr;
       begin_ = sent_;
     }
-    sent_ += places.size();
-    if (client_ != nullptr) (void)client_->extend_plan(context, places);
+    sent_ += samples.size();
+    if (client_ != nullptr) (void)client_->extend_plan(context, samples);
   }
-  void advance(std::uint64_t places_done) override {
-    if (client_ == nullptr || client_->is_broken() || places_done <= begin_) return;
-    (void)client_->advance_plan(places_done - begin_);
+  void advance(std::uint64_t samples_done) override {
+    if (client_ == nullptr || client_->is_broken() || samples_done <= begin_) return;
+    (void)client_->advance_plan(samples_done - begin_);
   }
 
  private:

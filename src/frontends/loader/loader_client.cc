@@ -173,15 +173,15 @@ Status LoaderClient::report(const RequestContext& context, const LoaderReport& r
 }
 
 Status LoaderClient::extend_plan(const RequestContext& context,
-                                 std::span<const PlacedSample> places) {
+                                 std::span<const PlannedSample> samples) {
   const auto planned = ask(context, {{"op", "extend"}, {"timeout_ms", milliseconds_left(context)}},
-                           encode_places(places));
+                           encode_planned(samples));
   return planned ? Status() : planned.error();
 }
 
-Status LoaderClient::advance_plan(std::uint64_t places_done) {
+Status LoaderClient::advance_plan(std::uint64_t samples_done) {
   const Status sent =
-      send_message(socket_.descriptor(), {{"op", "advance"}, {"places", places_done}});
+      send_message(socket_.descriptor(), {{"op", "advance"}, {"samples", samples_done}});
   return sent.ok() ? sent : broken(sent);
 }
 

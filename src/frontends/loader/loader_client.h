@@ -39,9 +39,9 @@ class LoaderClient : public std::enable_shared_from_this<LoaderClient> {
   // What is reported is known to the daemon once this returns.
   Status report(const RequestContext& context, const LoaderReport& report);
   // The daemon has begun to fetch them once this returns.
-  Status extend_plan(const RequestContext& context, std::span<const PlacedSample> places);
+  Status extend_plan(const RequestContext& context, std::span<const PlannedSample> samples);
   // Does not wait for an answer.
-  Status advance_plan(std::uint64_t places_done);
+  Status advance_plan(std::uint64_t samples_done);
 
   bool is_broken() const { return broken_; }
 

@@ -92,7 +92,7 @@ Status LoaderConnection::answer(const LoaderMessage& message) {
   if (operation == "report") return answer_report(message);
   if (operation == "extend") return extend_plan(message);
   if (operation == "advance") {
-    if (plan_ != nullptr) plan_->advance(head_number(message, "places"));
+    if (plan_ != nullptr) plan_->advance(head_number(message, "samples"));
     return {};
   }
   return refuse({StatusCode::kUnsupported, "the daemon knows no operation '" + operation + "'"});
@@ -199,11 +199,11 @@ Status LoaderConnection::give(const Batch& batch) {
 }
 
 Status LoaderConnection::extend_plan(const LoaderMessage& message) {
-  const auto places = decode_places(message.tail.bytes());
-  if (!places) return refuse(places.error());
+  const auto samples = decode_planned(message.tail.bytes());
+  if (!samples) return refuse(samples.error());
   if (plan_ == nullptr) plan_ = engine_->start_plan(caller_);
-  plan_->extend(context(head_number(message, "timeout_ms")), *places);
-  return send_message(socket_.descriptor(), {{"planned", places->size()}});
+  plan_->extend(context(head_number(message, "timeout_ms")), *samples);
+  return send_message(socket_.descriptor(), {{"planned", samples->size()}});
 }
 
 }  // namespace millrace

@@ -20,7 +20,7 @@ namespace millrace {
 
 using LoaderJson = nlohmann::ordered_json;
 
-inline constexpr unsigned kLoaderProtocol = 2;
+inline constexpr unsigned kLoaderProtocol = 3;
 // A tail that comes in memory of its own.
 inline constexpr std::uint64_t kLoaderTailBytesMax = std::uint64_t{1} << 32;
 
@@ -47,6 +47,9 @@ Result<std::vector<SourceFacts>> decode_facts(ByteView bytes);
 
 ByteView encode_places(std::span<const PlacedSample> places);
 Result<std::vector<PlacedSample>> decode_places(ByteView bytes);
+
+ByteView encode_planned(std::span<const PlannedSample> samples);
+Result<std::vector<PlannedSample>> decode_planned(ByteView bytes);
 
 std::string encode_failures(const std::vector<SampleFailure>& failures);
 Result<std::vector<SampleFailure>> decode_failures(ByteView bytes);

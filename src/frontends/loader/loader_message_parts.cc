@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -14,6 +15,7 @@ namespace millrace {
 namespace {
 
 static_assert(sizeof(PlacedSample) == 4 * sizeof(std::uint64_t));
+static_assert(sizeof(PlannedSample) == 4 * sizeof(std::uint64_t));
 static_assert(sizeof(SampleStretch) == 2 * sizeof(std::uint64_t));
 
 std::unexpected<Status> bad_part(std::string_view what) {
@@ -95,6 +97,16 @@ SampleFailure decode_failure(const LoaderJson& json) {
           .why = decode_status(why == json.end() ? LoaderJson() : *why)};
 }
 
+// Of a type that has no padding and means the same on both sides, which are of one release.
+template <class Record>
+Result<std::vector<Record>> decode_records(ByteView bytes) {
+  static_assert(std::has_unique_object_representations_v<Record>);
+  if (bytes.size() % sizeof(Record) != 0) return bad_part("its samples are cut");
+  std::vector<Record> records(bytes.size() / sizeof(Record));
+  if (!records.empty()) std::memcpy(records.data(), bytes.data(), bytes.size());
+  return records;
+}
+
 }  // namespace
 
 std::string encode_choices(const std::vector<SourceChoice>& choices) {
@@ -167,10 +179,13 @@ Result<std::vector<SourceFacts>> decode_facts(ByteView bytes) {
 ByteView encode_places(std::span<const PlacedSample> places) { return std::as_bytes(places); }
 
 Result<std::vector<PlacedSample>> decode_places(ByteView bytes) {
-  if (bytes.size() % sizeof(PlacedSample) != 0) return bad_part("its places are cut");
-  std::vector<PlacedSample> places(bytes.size() / sizeof(PlacedSample));
-  if (!places.empty()) std::memcpy(places.data(), bytes.data(), bytes.size());
-  return places;
+  return decode_records<PlacedSample>(bytes);
+}
+
+ByteView encode_planned(std::span<const PlannedSample> samples) { return std::as_bytes(samples); }
+
+Result<std::vector<PlannedSample>> decode_planned(ByteView bytes) {
+  return decode_records<PlannedSample>(bytes);
 }
 
 std::string encode_failures(const std::vector<SampleFailure>& failures) {

@@ -125,6 +125,9 @@ TEST_F(LoaderMessageTest, ChoicesPlacesAndFailuresComeBackAsTheyWere) {
   const std::vector<PlacedSample> places = {{.position = 1, .source = 2, .sample = 3, .seed = 4}};
   EXPECT_EQ(decode_places(encode_places(places)).value(), places);
   EXPECT_FALSE(decode_places(encode_places(places).first(31)));
+  const std::vector<PlannedSample> planned = {{.source = 1, .sample = 2, .first = 1, .last = 9}};
+  EXPECT_EQ(decode_planned(encode_planned(planned)).value(), planned);
+  EXPECT_FALSE(decode_planned(encode_planned(planned).first(31)));
 
   const std::vector<SampleFailure> failures = {
       {.place = places[0], .key = "k", .why = {StatusCode::kCorruption, "bad"}}};
