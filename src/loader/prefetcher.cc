@@ -10,25 +10,8 @@ namespace {
 
 // More readers than that only wait for one another.
 constexpr std::size_t kReadersMax = 16;
-constexpr std::uint64_t kPlannedSamplesMax = 65536;
-// What is announced at a time: short, so that the beginning is not waited for.
-constexpr std::uint64_t kPlanStretchSamples = 2048;
 // Looking samples up may take requests. Only those who read ahead for the first time wait for it.
 constexpr Duration kPlanTimeout = std::chrono::minutes(1);
-
-std::uint64_t samples_to_plan(const BatchEngine& engine, const RankChoice& choice,
-                              const PrefetchOptions& options) {
-  std::uint64_t samples = 0;
-  std::uint64_t bytes = 0;
-  for (const SourceFacts& source : engine.sources()) {
-    samples += source.samples;
-    bytes += source.bytes;
-  }
-  const std::uint64_t sample_bytes =
-      std::max<std::uint64_t>(bytes / std::max<std::uint64_t>(samples, 1), 1);
-  return std::clamp<std::uint64_t>(options.planned_bytes / sample_bytes,
-                                   2 * options.batches * choice.batch, kPlannedSamplesMax);
-}
 
 }  // namespace
 
@@ -38,10 +21,8 @@ Prefetcher::Prefetcher(BatchEngine& engine, JobCursor from, const PrefetchOption
       options_(options),
       clock_(clock),
       cancellation_(std::make_shared<Cancellation>()),
-      planned_samples_(samples_to_plan(engine, from.choice(), options)),
-      bounds_(from),
       ahead_(from),
-      planned_(std::move(from)) {
+      planner_(engine.sources(), from, 2 * options.batches * from.choice().batch) {
   for (std::size_t n = 0; n < std::min(options.batches, kReadersMax); ++n)
     threads_.emplace_back([this] { read_batches(); });
   threads_.emplace_back([this] { plan_reads(); });
@@ -185,37 +166,24 @@ void Prefetcher::plan_reads() {
   const std::unique_ptr<BatchPlan> plan = engine_.start_plan(options_.caller);
   plan->extend(context(clock_.now() + kPlanTimeout), {});  // Meanwhile it is found whom to tell.
   if (!wait_for_first_batch()) return;
-  std::uint64_t planned = 0;
   std::uint64_t told = 0;
   for (;;) {
     std::uint64_t read = 0;
     {
       MutexLock lock(mutex_);
-      while (!stopping_ && read_samples_ == told && planned >= read_samples_ + planned_samples_)
+      while (!stopping_ && read_samples_ == told && !planner_.is_due(read_samples_))
         changed_.wait(mutex_);
       if (stopping_) return;
       read = read_samples_;
     }
-    // Reads may be further than what was planned, at the beginning.
-    if (read > told && read <= planned) {
-      plan->advance(read);
+    // Reads may be further than what was planned, at the beginning, and where nothing follows.
+    if (read > told && (read <= planner_.planned() || !planner_.is_due(read))) {
+      plan->advance(std::min(read, planner_.planned()));
       told = read;
     }
-    std::vector<PlannedSample> samples;
-    while (samples.size() < kPlanStretchSamples &&
-           planned + samples.size() < read + planned_samples_) {
-      if (planned_.at_end()) {
-        if (!planned_.begin_next_epoch().ok() || planned_.at_end()) return begin_reading_ahead();
-        continue;
-      }
-      const JobEpoch& order = *planned_.order();
-      const Share share = planned_.take().share;
-      for (std::uint64_t n = 0; n < share.count; ++n)
-        samples.push_back(bounds_.at(order, share.at(n) % order.samples()));
-    }
-    if (samples.empty()) continue;
-    plan->extend(context(clock_.now() + kPlanTimeout), samples);
-    planned += samples.size();
+    if (!planner_.is_due(read)) continue;
+    const std::vector<PlannedSample> samples = planner_.take(read);
+    if (!samples.empty()) plan->extend(context(clock_.now() + kPlanTimeout), samples);
     begin_reading_ahead();
   }
 }

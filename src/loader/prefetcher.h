@@ -14,7 +14,7 @@
 #include "base/status.h"
 #include "loader/batch_reader.h"
 #include "loader/job_cursor.h"
-#include "loader/plan_bounds.h"
+#include "loader/read_planner.h"
 
 namespace millrace {
 
@@ -24,8 +24,6 @@ struct PrefetchOptions {
   Duration batch_timeout = std::chrono::minutes(5);
   // Whom reads count for.
   std::shared_ptr<const Caller> caller = std::make_shared<const Caller>(Caller{"loader", ""});
-  // So much is announced to the cache at least; samples in between are too.
-  std::uint64_t planned_bytes = kGiB;
 };
 
 // What a wait for the next batch ends with.
@@ -99,8 +97,6 @@ class Prefetcher {
   const PrefetchOptions options_;
   Clock& clock_;
   const std::shared_ptr<Cancellation> cancellation_;
-  const std::uint64_t planned_samples_;
-  const PlanBounds bounds_;
   FailureRow row_;
 
   mutable Mutex mutex_;
@@ -115,7 +111,7 @@ class Prefetcher {
   bool reads_ahead_ MR_GUARDED_BY(mutex_) = false;
   bool cancelled_ MR_GUARDED_BY(mutex_) = false;
   bool stopping_ MR_GUARDED_BY(mutex_) = false;
-  JobCursor planned_;  // The planning thread's own.
+  ReadPlanner planner_;  // The planning thread's own.
   std::vector<std::thread> threads_;
 };
 
