@@ -192,6 +192,34 @@ def test_a_sampler_changes_weights_and_workers_follow(pets: str, tree: pathlib.P
     assert ids(worker, resumed) == expected[2000:]
 
 
+def test_a_job_goes_on_with_other_weights(pets: str, tree: pathlib.Path) -> None:
+    def dataset(weights: list[float]) -> millrace.Dataset:
+        return millrace.Dataset([pets, tree], weights=weights, epoch_samples=8000, seed=3,
+                                engine="process")
+
+    def of_second(sources: Iterable[int]) -> float:
+        return float(np.mean(list(sources)))
+
+    loader = millrace.Loader(dataset([1, 1]), 500)
+    for _ in range(4):
+        loader.next_batch()
+    state = loader.state_dict()
+    loader = millrace.Loader(dataset([1, 9]), 250)
+    loader.load_state_dict(state)
+    rest, following = list(loader), list(loader)
+    assert of_second(s for batch in rest[4:] for s in batch.sources) == pytest.approx(0.9, abs=0.02)
+    assert of_second(s for batch in following for s in batch.sources) == pytest.approx(0.9,
+                                                                                      abs=0.01)
+    for sampler in (millrace.BatchSampler(dataset([1, 9]), 250, state=state),
+                    millrace.BatchSampler(dataset([1, 9]), 250)):
+        sampler.load_state_dict(state)
+        worker = pickle.loads(pickle.dumps(dataset([1, 9])))
+        for epoch in (rest, following):
+            assert [sample.sample_id for step in sampler for sample in
+                    worker.__getitems__(step)] == [i for batch in epoch for i in
+                                                   batch.sample_ids.tolist()]
+
+
 def test_a_wait_for_a_batch_can_be_short(pets: str) -> None:
     with millrace.Loader(millrace.Dataset(pets, seed=3, engine="process"), 20) as loader:
         expected = [batch.positions.tolist() for batch in loader]

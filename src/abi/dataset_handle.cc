@@ -99,8 +99,7 @@ Result<std::shared_ptr<DatasetHandle>> DatasetHandle::open(DatasetOptions option
   handle->phases_ = handle->job_->first_state().phases;
   if (!handle->options_.state.empty()) {
     MR_ASSIGN_OR_RETURN(const LoaderState saved, decode_loader_state(handle->options_.state));
-    MR_RETURN_IF_ERROR(check_loader_state(saved, handle->job_->first_state()));
-    handle->phases_ = saved.phases;
+    MR_ASSIGN_OR_RETURN(handle->phases_, handle->job_->phases_from(saved));
   }
   Here& here = handle->here();
   MutexLock lock(here.mutex);

@@ -1,26 +1,11 @@
 #include "loader/job_cursor.h"
 
-#include <algorithm>
 #include <cassert>
 #include <utility>
 
 #include <fmt/format.h>
 
 namespace millrace {
-namespace {
-
-// Far more changes than anybody makes in one epoch.
-constexpr std::size_t kCursorPhasesMax = 64;
-
-// Phases before the last one that says how the epoch begins are history.
-void forget_ended(std::vector<MixPhase>& phases, std::uint64_t epoch) {
-  while (phases.size() > 1 &&
-         std::pair(phases[1].epoch, phases[1].position) <= std::pair(epoch, std::uint64_t{0})) {
-    phases.erase(phases.begin());
-  }
-}
-
-}  // namespace
 
 Result<JobCursor> JobCursor::make(std::shared_ptr<const LoaderJob> job, const RankChoice& choice,
                                   std::uint64_t epoch) {
@@ -32,9 +17,8 @@ Result<JobCursor> JobCursor::make(std::shared_ptr<const LoaderJob> job, const Ra
 
 Result<JobCursor> JobCursor::resume(std::shared_ptr<const LoaderJob> job, const RankChoice& choice,
                                     const LoaderState& state) {
-  MR_RETURN_IF_ERROR(check_loader_state(state, job->first_state()));
   JobCursor cursor(std::move(job), choice);
-  cursor.phases_ = state.phases;
+  MR_ASSIGN_OR_RETURN(cursor.phases_, cursor.job_->phases_from(state));
   MR_RETURN_IF_ERROR(cursor.begin(state.epoch, state.position));
   return cursor;
 }
@@ -80,32 +64,18 @@ LoaderState JobCursor::state(std::uint64_t step) const {
 }
 
 Status JobCursor::change_shares(std::vector<MixShare> shares) {
-  if (shares.size() != job_->choice().sources.size()) {
-    return {StatusCode::kInvalidArgument,
-            fmt::format("{} shares for {} datasets", shares.size(), job_->choice().sources.size())};
+  JobCursor changed = *this;
+  MR_ASSIGN_OR_RETURN(
+      changed.phases_,
+      job_->changed_phases(phases_, epoch_, dealing_->position(step_), std::move(shares)));
+  if (step_ == 0) {
+    // Before its first step an epoch may also become longer or shorter.
+    MR_RETURN_IF_ERROR(changed.begin(epoch_, dealing_->position(0)));
+  } else {
+    MR_ASSIGN_OR_RETURN(JobEpoch order, job_->epoch(changed.phases_, epoch_));
+    changed.order_ = std::make_shared<const JobEpoch>(std::move(order));
   }
-  std::vector<std::uint64_t> samples;
-  for (std::size_t n = 0; n < shares.size(); ++n)
-    samples.push_back(job_->source_samples(n));
-  const std::uint64_t epoch_samples = job_->choice().order.epoch_samples;
-  MR_ASSIGN_OR_RETURN([[maybe_unused]] const auto counts,
-                      mix_counts(shares, samples, epoch_samples));
-  const std::uint64_t position = std::min(dealing_->position(step_), order_->samples());
-  const JobOrder& current = order_->order(std::min(position, order_->samples() - 1));
-  MixPhase changed = current.change(position, std::move(shares));
-  std::vector<MixPhase> phases = phases_;
-  // A change that was asked for and has not begun gives way to this one.
-  std::erase_if(phases, [&](const MixPhase& phase) {
-    return std::pair(phase.epoch, phase.position) > std::pair(epoch_, current.first());
-  });
-  forget_ended(phases, epoch_);
-  if (phases.size() >= kCursorPhasesMax) {
-    return {StatusCode::kResourceExhausted, "the shares were changed too often in this epoch"};
-  }
-  phases.push_back(std::move(changed));
-  MR_ASSIGN_OR_RETURN(JobEpoch order, job_->epoch(phases, epoch_));
-  phases_ = std::move(phases);
-  order_ = std::make_shared<const JobEpoch>(std::move(order));
+  *this = std::move(changed);
   return {};
 }
 

@@ -131,7 +131,10 @@ std::uint64_t JobOrder::seed_at(std::uint64_t position) const {
 MixPhase JobOrder::change(std::uint64_t position, std::vector<MixShare> shares) const {
   assert(position >= first_ && position <= samples() && shares.size() == sources_.size());
   const bool inside = by_weight_ && shares[0].kind == ShareKind::kWeight;
-  const std::uint64_t boundary = inside ? mix_.boundary(position - first_) : mix_.size();
+  // Nothing of the epoch is taken at its beginning, so there any shares can begin.
+  const std::uint64_t boundary = position == 0 ? 0
+                                 : inside      ? mix_.boundary(position - first_)
+                                               : mix_.size();
   MixPhase phase{
       .epoch = epoch_, .position = first_ + boundary, .taken = taken_, .shares = std::move(shares)};
   const std::vector<std::uint64_t> before = mix_.taken_before(boundary);

@@ -74,7 +74,8 @@ class JobOrder {
   std::uint64_t seed_at(std::uint64_t position) const;
 
   // The phase that other shares begin, as soon as they can from `position` on: up to 768 samples
-  // later, so that no dataset has a gap; with repeat and choose at the end of the epoch.
+  // later, so that no dataset has a gap; with repeat and choose at the end of the epoch, unless it
+  // has only begun.
   MixPhase change(std::uint64_t position, std::vector<MixShare> shares) const;
 
  private:

@@ -1,5 +1,6 @@
 #include "loader/loader_job.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -14,7 +15,17 @@ std::string split_text(const SourceChoice& choice) {
   return fmt::format("{}, seed {}", choice.split->text(), choice.split_seed);
 }
 
+// Far more changes than anybody makes in one epoch.
+constexpr std::size_t kPhasesMax = 64;
+
 }  // namespace
+
+void forget_ended(std::vector<MixPhase>& phases, std::uint64_t epoch) {
+  while (phases.size() > 1 &&
+         std::pair(phases[1].epoch, phases[1].position) <= std::pair(epoch, std::uint64_t{0})) {
+    phases.erase(phases.begin());
+  }
+}
 
 Result<std::shared_ptr<const LoaderJob>> LoaderJob::make(JobChoice choice,
                                                          const std::vector<SourceFacts>& facts) {
@@ -48,12 +59,51 @@ Result<std::shared_ptr<const LoaderJob>> LoaderJob::make(JobChoice choice,
                              .samples = source.layout->samples()});
     phase.taken.push_back(0);
     phase.shares.push_back(chosen.share);
+    state.shares.push_back(chosen.share);
     job->sources_.push_back(std::move(source));
   }
   job->choice_ = std::move(choice);
   MR_ASSIGN_OR_RETURN(const JobEpoch first, job->epoch(state.phases, 0));
   job->samples_ = first.samples();
   return job;
+}
+
+Result<std::vector<MixPhase>> LoaderJob::changed_phases(std::vector<MixPhase> phases,
+                                                        std::uint64_t epoch, std::uint64_t position,
+                                                        std::vector<MixShare> shares) const {
+  if (shares.size() != sources_.size()) {
+    return failure(StatusCode::kInvalidArgument,
+                   fmt::format("{} shares for {} datasets", shares.size(), sources_.size()));
+  }
+  std::vector<std::uint64_t> samples;
+  for (std::size_t n = 0; n < shares.size(); ++n)
+    samples.push_back(source_samples(n));
+  MR_ASSIGN_OR_RETURN([[maybe_unused]] const auto counts,
+                      mix_counts(shares, samples, choice_.order.epoch_samples));
+  MR_ASSIGN_OR_RETURN(const JobEpoch order, this->epoch(phases, epoch));
+  position = std::min(position, order.samples());
+  const JobOrder& current = order.order(std::min(position, order.samples() - 1));
+  // A change that was asked for and has not begun gives way to this one.
+  std::erase_if(phases, [&](const MixPhase& phase) {
+    return std::pair(phase.epoch, phase.position) > std::pair(epoch, current.first());
+  });
+  forget_ended(phases, epoch);
+  if (phases.size() >= kPhasesMax) {
+    return failure(StatusCode::kResourceExhausted,
+                   "the shares were changed too often in this epoch");
+  }
+  phases.push_back(current.change(position, std::move(shares)));
+  return phases;
+}
+
+Result<std::vector<MixPhase>> LoaderJob::phases_from(const LoaderState& state) const {
+  MR_RETURN_IF_ERROR(check_loader_state(state, first_state_));
+  const std::vector<MixShare>& wanted = first_state_.shares;
+  // Shares that were changed while the job ran hold on, unless others are chosen now.
+  const bool agrees = state.shares.empty() || wanted == state.shares ||
+                      (!state.phases.empty() && wanted == state.phases.back().shares);
+  if (agrees) return state.phases;
+  return changed_phases(state.phases, state.epoch, state.position, wanted);
 }
 
 PlacedSample place_of(const JobEpoch& epoch, std::uint64_t position) {

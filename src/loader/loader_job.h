@@ -57,6 +57,17 @@ class LoaderJob {
     return JobEpoch::make(choice_.order, sources_, phases, epoch);
   }
 
+  // `phases` with other shares, as soon as they can begin behind a position. kInvalidArgument as
+  // mix_counts(), kResourceExhausted for too many changes in one epoch.
+  Result<std::vector<MixPhase>> changed_phases(std::vector<MixPhase> phases, std::uint64_t epoch,
+                                               std::uint64_t position,
+                                               std::vector<MixShare> shares) const;
+  // How a job goes on from a state: as that says, or, where the choice has other shares than the
+  // job had that saved it, with these from its position on. A function of choice and state alone,
+  // so that all ranks and those who read for them find the same. kInvalidArgument for a state of
+  // another job.
+  Result<std::vector<MixPhase>> phases_from(const LoaderState& state) const;
+
  private:
   LoaderJob() = default;
 
@@ -65,6 +76,9 @@ class LoaderJob {
   LoaderState first_state_;
   std::uint64_t samples_ = 0;
 };
+
+// Phases before the last one that says how the epoch begins are history.
+void forget_ended(std::vector<MixPhase>& phases, std::uint64_t epoch);
 
 // Where a sample stands, with all that an engine needs to know.
 PlacedSample place_of(const JobEpoch& epoch, std::uint64_t position);

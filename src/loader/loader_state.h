@@ -49,6 +49,9 @@ struct LoaderState {
   std::uint64_t block_bytes = kOrderBlockBytes;
   std::uint64_t epoch_samples = 0;
   std::vector<StateSource> sources = {};
+  // What the job was opened with, by which it is known whether somebody wants others now: those of
+  // the phases also change while it runs. Empty in states of old: they go on as their phases say.
+  std::vector<MixShare> shares = {};
   std::uint64_t epoch = 0;
   // All positions below are delivered, by all ranks.
   std::uint64_t position = 0;
@@ -68,7 +71,8 @@ std::string encode_loader_state(const LoaderState& state);
 Result<LoaderState> decode_loader_state(std::string_view text);
 
 // Whether a job can go on from a saved state. `now` is what the job is made with; its position,
-// phases and digest do not count. kInvalidArgument names the field that differs, with both values.
+// shares, phases and digest do not count. kInvalidArgument names the field that differs, with both
+// values.
 Status check_loader_state(const LoaderState& saved, const LoaderState& now);
 
 }  // namespace millrace

@@ -36,19 +36,19 @@ constexpr std::array<std::pair<ShareKind, std::string_view>, 3> kShareNames = {{
     {ShareKind::kChoose, "choose"},
 }};
 
-StateJson phase_json(const MixPhase& phase) {
-  StateJson amounts = StateJson::array();
-  std::string_view kind;
-  for (const MixShare& share : phase.shares) {
-    amounts.push_back(share.amount);
-    for (const auto& [known, name] : kShareNames) {
-      if (known == share.kind) kind = name;
+// One list, under the name of their kind.
+void put_shares(StateJson& json, const std::vector<MixShare>& shares) {
+  for (const MixShare& share : shares) {
+    for (const auto& [kind, name] : kShareNames) {
+      if (kind == share.kind) json[std::string(name)].push_back(share.amount);
     }
   }
-  return {{"epoch", phase.epoch},
-          {"position", phase.position},
-          {"taken", phase.taken},
-          {std::string(kind), std::move(amounts)}};
+}
+
+StateJson phase_json(const MixPhase& phase) {
+  StateJson json = {{"epoch", phase.epoch}, {"position", phase.position}, {"taken", phase.taken}};
+  put_shares(json, phase.shares);
+  return json;
 }
 
 StateJson lost_json(const LostSamples& lost) {
@@ -124,6 +124,21 @@ Result<StateSource> decode_source(const StateJson& json, std::size_t number) {
   return source;
 }
 
+// One for each source; none at all where there is no list of any kind.
+std::vector<MixShare> take_shares(StateFields& fields, std::size_t sources) {
+  std::vector<MixShare> shares;
+  for (const auto& [kind, name] : kShareNames) {
+    if (fields.find(name) == nullptr) continue;
+    const StateJson* amounts = fields.list(name, sources, sources);
+    if (amounts == nullptr || !shares.empty()) break;
+    for (const StateJson& value : *amounts) {
+      if (!value.is_number()) fields.bad(name, "a list of numbers");
+      if (value.is_number()) shares.push_back({.kind = kind, .amount = value.get<double>()});
+    }
+  }
+  return shares;
+}
+
 Result<MixPhase> decode_phase(const StateJson& json, std::size_t number, std::size_t sources) {
   StateFields fields(json, fmt::format("phases[{}].", number));
   MixPhase phase{.epoch = fields.number("epoch"), .position = fields.number("position")};
@@ -133,15 +148,7 @@ Result<MixPhase> decode_phase(const StateJson& json, std::size_t number, std::si
       if (value.is_number_unsigned()) phase.taken.push_back(value.get<std::uint64_t>());
     }
   }
-  for (const auto& [kind, name] : kShareNames) {
-    if (fields.find(name) == nullptr) continue;
-    const StateJson* amounts = fields.list(name, sources, sources);
-    if (amounts == nullptr || !phase.shares.empty()) break;
-    for (const StateJson& value : *amounts) {
-      if (!value.is_number()) fields.bad(name, "a list of numbers");
-      if (value.is_number()) phase.shares.push_back({.kind = kind, .amount = value.get<double>()});
-    }
-  }
+  phase.shares = take_shares(fields, sources);
   if (phase.shares.size() != sources) fields.bad("shares", "there for every source");
   if (!fields.status().ok()) return failure(fields.status());
   return phase;
@@ -190,6 +197,7 @@ Status decode_lists(StateFields& fields, LoaderState& state) {
       state.sources.push_back(std::move(source));
     }
   }
+  state.shares = take_shares(fields, state.sources.size());
   if (const StateJson* phases = fields.list("phases", 1, kStatePhasesMax)) {
     for (const StateJson& json : *phases) {
       MR_ASSIGN_OR_RETURN(MixPhase phase,
@@ -222,11 +230,12 @@ std::string encode_loader_state(const LoaderState& state) {
                     {"window_rows", state.window_rows},
                     {"block_bytes", state.block_bytes},
                     {"epoch_samples", state.epoch_samples},
-                    {"sources", std::move(sources)},
-                    {"epoch", state.epoch},
-                    {"position", state.position},
-                    {"phases", std::move(phases)},
-                    {"delivered", state.delivered.text()}};
+                    {"sources", std::move(sources)}};
+  put_shares(json, state.shares);
+  json["epoch"] = state.epoch;
+  json["position"] = state.position;
+  json["phases"] = std::move(phases);
+  json["delivered"] = state.delivered.text();
   if (state.lost.count > 0) json["lost"] = lost_json(state.lost);
   return std::string(kStateHeader) +
          checked_line(json.dump(-1, ' ', true, StateJson::error_handler_t::replace));

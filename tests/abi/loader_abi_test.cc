@@ -260,6 +260,47 @@ TEST_F(LoaderAbiTest, MixesAndChangesWeightsAtOneStep) {
   EXPECT_EQ(sums[0], sums[1]);
 }
 
+TEST_F(LoaderAbiTest, GoesOnFromAStateWithOtherWeights) {
+  const auto opened = [&](double second, const std::string& from) {
+    AbiJson with = options();
+    with["datasets"] = {{{"name", data.root()}, {"weight", 1}, {"directory", "c0"}},
+                        {{"name", data.root()}, {"weight", second}, {"directory", "c1"}}};
+    with["epoch_samples"] = 4000;
+    if (!from.empty()) with["state"] = from;
+    return open(with);
+  };
+  const AbiLoader saved = load(opened(1, ""), {{"batch", 50}});
+  for (int step = 0; step < 10; ++step)
+    ASSERT_NE(next(saved), nullptr) << failure_text;
+  const std::string from = state(saved);
+
+  const AbiDataset dataset = opened(9, "");
+  const AbiLoader loader = load(dataset, {{"batch", 50}, {"state", from}});
+  const AbiSampler sampler = sample(dataset, {{"batch", 50}, {"state", from}});
+  const AbiDataset of_worker = opened(9, from);
+  std::vector<std::uint64_t> dealt(50);
+  std::size_t count = 0;
+  std::uint64_t of_second = 0;
+  // The end of this epoch and the whole next one.
+  for (int step = 0; step < 70 + 1 + 80; ++step) {
+    const AbiBatch batch = next(loader);
+    const int code = mr_sampler_next(sampler.get(), dealt.data(), dealt.size(), &count, &error);
+    ASSERT_EQ(code, batch == nullptr ? MR_END : MR_OK) << failure_text;
+    if (batch == nullptr) continue;
+    ASSERT_EQ(positions(batch), std::vector(dealt.begin(), dealt.begin() + count));
+    const AbiBatch again = read(of_worker, mr_batch_epoch(batch.get()), positions(batch));
+    ASSERT_NE(again, nullptr) << failure_text;
+    ASSERT_EQ(texts(again, "__key__"), texts(batch, "__key__")) << "at step " << step;
+    // The change comes within 768 samples.
+    for (std::size_t n = 0; step >= 16 && n < count; ++n)
+      of_second += mr_batch_sources(batch.get())[n];
+  }
+  EXPECT_NEAR(static_cast<double>(of_second) / (134 * 50), 0.9, 0.01);
+  char* text = nullptr;
+  expect_ok(mr_sampler_digest(sampler.get(), &text, &error));
+  EXPECT_EQ(take_text(text), digest(loader));
+}
+
 TEST_F(LoaderAbiTest, FailsSkipsOrReplacesWhatIsGone) {
   const AbiDataset dataset = open(options());
   data.write("c1/007", "another content");

@@ -20,6 +20,7 @@ LoaderState state_of_two() {
                     .split = "0-90/100",
                     .samples = 1'281'167},
                    {.content_digest = {std::byte{0xCD}}, .reader = "mds", .samples = 50'000}};
+  state.shares = weights_of({0.3, 0.7});
   state.phases = {first_phase(weights_of({0.1, 0.7}))};
   state.phases.push_back(
       {.epoch = 3, .position = 124'800, .taken = {7, 8}, .shares = weights_of({1, 1e-9})});
@@ -46,6 +47,7 @@ TEST(LoaderStateTest, ComesBackAsItWasAndIsSmall) {
   EXPECT_LT(text.size(), 1000U);
   LoaderState one = state;
   one.sources.resize(1);
+  one.shares.resize(1);
   one.phases = {first_phase({MixShare{}})};
   EXPECT_LT(encode_loader_state(one).size(), 600U);
 }
@@ -82,6 +84,7 @@ TEST(LoaderStateTest, WhatWasSavedByOthersIsRefusedByName) {
   EXPECT_THAT(refusal("\"taken\":[7,8]", "\"taken\":[7,\"8\"]"), HasSubstr("phases[1].taken"));
   EXPECT_THAT(refusal("\"weights\":[0.1,0.7]", "\"weights\":[0.1,[]]"), HasSubstr("phases[0]"));
   EXPECT_THAT(refusal("\"weights\":[0.1,0.7]", "\"chances\":[0.1,0.7]"), HasSubstr("phases[0]"));
+  EXPECT_THAT(refusal("\"weights\":[0.3,0.7]", "\"weights\":[0.3]"), HasSubstr("weights"));
   EXPECT_THAT(refusal("\"window_rows\":20", "\"window_rows\":0"), HasSubstr("window_rows"));
   EXPECT_THAT(refusal("\"block_bytes\":4194304", "\"block_bytes\":0"), HasSubstr("block_bytes"));
   EXPECT_THAT(refusal("\"sources\":[", "\"sources\":[3,"), HasSubstr("sources[0]"));
@@ -97,6 +100,7 @@ TEST(LoaderStateTest, SaysWhichFieldIsOfAnotherJob) {
   moved.epoch = 9;
   moved.position = 1;
   moved.phases = {};
+  moved.shares = {};
   EXPECT_TRUE(check_loader_state(saved, moved).ok());
   const auto complaint = [&](auto change) {
     LoaderState now = saved;
