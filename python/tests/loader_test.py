@@ -121,6 +121,11 @@ def test_a_state_of_another_job_is_refused_by_its_field(pets: str, tree: pathlib
     other = millrace.Loader(millrace.Dataset(pets, seed=4, engine="process"), 10)
     with pytest.raises(millrace.InvalidArgumentError, match="seed"):
         other.load_state_dict(state)
+    cats = millrace.Loader(millrace.Dataset(pets, directory="cat", engine="process"), 10)
+    dogs = millrace.Loader(millrace.Dataset(pets, directory="dog", engine="process"), 10)
+    assert len(cats) == len(dogs)
+    with pytest.raises(millrace.InvalidArgumentError, match="directory is 'cat', but now.*'dog'"):
+        dogs.load_state_dict(cats.state_dict())
     with pytest.raises(millrace.InvalidArgumentError, match="no state of Millrace"):
         other.load_state_dict({"epoch": 3})
     damaged = state["millrace"].replace('"position":10', '"position":11')

@@ -55,6 +55,7 @@ Result<std::shared_ptr<const LoaderJob>> LoaderJob::make(JobChoice choice,
     }
     state.sources.push_back({.content_digest = facts[n].content_digest,
                              .reader = facts[n].reader,
+                             .directory = chosen.directory,
                              .split = split_text(chosen),
                              .samples = source.layout->samples()});
     phase.taken.push_back(0);

@@ -10,12 +10,16 @@ namespace millrace {
 
 namespace {
 
+// Quoted, because it may be empty.
+std::string shown(std::string_view text) { return fmt::format("'{}'", text); }
+std::string shown(std::uint64_t number) { return fmt::format("{}", number); }
+
 template <class Value>
 Status same(std::string_view field, const Value& saved, const Value& now) {
   if (saved == now) return {};
   return {StatusCode::kInvalidArgument,
-          fmt::format("the state is of another job: its {} is {}, but now it is {}", field, saved,
-                      now)};
+          fmt::format("the state is of another job: its {} is {}, but now it is {}", field,
+                      shown(saved), shown(now))};
 }
 
 }  // namespace
@@ -42,6 +46,7 @@ Status check_loader_state(const LoaderState& saved, const LoaderState& now) {
     };
     MR_RETURN_IF_ERROR(same(field("content"), to_hex(a.content_digest), to_hex(b.content_digest)));
     MR_RETURN_IF_ERROR(same(field("reader"), a.reader, b.reader));
+    MR_RETURN_IF_ERROR(same(field("directory"), a.directory, b.directory));
     MR_RETURN_IF_ERROR(same(field("split"), a.split, b.split));
     MR_RETURN_IF_ERROR(same(field("samples"), a.samples, b.samples));
   }

@@ -14,8 +14,9 @@ namespace millrace {
 // A dataset of a job, as a state knows it again.
 struct StateSource {
   Sha256Digest content_digest{};
-  std::string reader = {};  // Which idea of a sample: "files", "webdataset", ...
-  std::string split = {};   // A SplitRule's text, or empty.
+  std::string reader = {};     // Which idea of a sample: "files", "webdataset", ...
+  std::string directory = {};  // Only what is below it; empty is all.
+  std::string split = {};      // A SplitRule's text, or empty.
   std::uint64_t samples = 0;
   bool operator==(const StateSource&) const = default;
 };

@@ -117,6 +117,8 @@ Result<StateSource> decode_source(const StateJson& json, std::size_t number) {
     fields.bad("content", "a digest of 64 hexadecimal digits");
   }
   source.reader = fields.text("reader");
+  // States of old do not have it.
+  if (fields.find("directory") != nullptr) source.directory = fields.text("directory");
   source.split = fields.text("split");
   source.samples = fields.number("samples");
   if (source.samples == 0) fields.bad("samples", "a number of samples");
@@ -218,6 +220,7 @@ std::string encode_loader_state(const LoaderState& state) {
   for (const StateSource& source : state.sources) {
     sources.push_back({{"content", to_hex(source.content_digest)},
                        {"reader", source.reader},
+                       {"directory", source.directory},
                        {"split", source.split},
                        {"samples", source.samples}});
   }

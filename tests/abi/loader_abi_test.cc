@@ -232,6 +232,40 @@ TEST_F(LoaderAbiTest, RefusesAStateOfAnotherJob) {
   take_error();
 }
 
+// Each has as many samples as the one that saved it, of the same content.
+TEST_F(LoaderAbiTest, RefusesAStateOfOtherSamplesOfTheVersion) {
+  const ScratchTree tree;
+  for (int n = 0; n < 40; ++n)
+    tree.write(fmt::format("c{}/{:03}.txt", n % 2, n), "text");
+  const auto opened = [&](const char* option, const AbiJson& value) {
+    AbiJson with = options(tree.root());
+    with["datasets"][0]["directory"] = "c0";
+    with["datasets"][0]["split"] = "0-1/2";
+    with["datasets"][0][option] = value;
+    return open(with);
+  };
+  const AbiLoader saved = load(opened("reader", "files"), {{"batch", 4}});
+  ASSERT_NE(next(saved), nullptr);
+  const std::string from = state(saved);
+  const auto complaint = [&](const char* option, const AbiJson& value) {
+    const AbiDataset dataset = opened(option, value);
+    EXPECT_EQ(mr_dataset_samples(dataset.get()), 10u);
+    const std::string text = loader_refusal(dataset, {{"batch", 4}, {"state", from}});
+    mr_sampler* sampler = nullptr;
+    EXPECT_EQ(
+        mr_sampler_open(dataset.get(), AbiJson({{"batch", 4}, {"state", from}}).dump().c_str(),
+                        &sampler, &error),
+        MR_INVALID_ARGUMENT);
+    EXPECT_EQ(take_error(), text);
+    return text;
+  };
+  EXPECT_THAT(complaint("directory", "c1"),
+              HasSubstr("its sources[0].directory is 'c0', but now it is 'c1'"));
+  EXPECT_THAT(complaint("split", "1-2/2"), HasSubstr("sources[0].split"));
+  EXPECT_THAT(complaint("split_seed", 7), HasSubstr("sources[0].split"));
+  EXPECT_THAT(complaint("reader", "grouped"), HasSubstr("sources[0].reader"));
+}
+
 TEST_F(LoaderAbiTest, MixesAndChangesWeightsAtOneStep) {
   const ScratchTree more;
   for (int n = 0; n < 50; ++n)

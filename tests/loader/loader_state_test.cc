@@ -17,6 +17,7 @@ LoaderState state_of_two() {
   LoaderState state{.mode = OrderMode::kBlock, .seed = 17, .epoch = 3, .position = 123'456};
   state.sources = {{.content_digest = {std::byte{0xAB}},
                     .reader = "files",
+                    .directory = "train",
                     .split = "0-90/100",
                     .samples = 1'281'167},
                    {.content_digest = {std::byte{0xCD}}, .reader = "mds", .samples = 50'000}};
@@ -94,6 +95,17 @@ TEST(LoaderStateTest, WhatWasSavedByOthersIsRefusedByName) {
   EXPECT_EQ(decode_loader_state("").error().code(), StatusCode::kCorruption);
 }
 
+TEST(LoaderStateTest, StatesOfOldHaveNoDirectoryAndNoShares) {
+  LoaderState state = state_of_two();
+  std::string text = with(encode_loader_state(state), "\"directory\":\"train\",", "");
+  text = with(text, "\"weights\":[0.3,0.7],", "");
+  const auto decoded = decode_loader_state(text);
+  ASSERT_TRUE(decoded) << decoded.error().to_string();
+  state.sources[0].directory = "";
+  state.shares = {};
+  EXPECT_EQ(*decoded, state);
+}
+
 TEST(LoaderStateTest, SaysWhichFieldIsOfAnotherJob) {
   const LoaderState saved = state_of_two();
   LoaderState moved = saved;
@@ -119,7 +131,9 @@ TEST(LoaderStateTest, SaysWhichFieldIsOfAnotherJob) {
   EXPECT_THAT(complaint([](LoaderState& s) { s.sources[1].content_digest[0] = std::byte{1}; }),
               HasSubstr("sources[1].content"));
   EXPECT_THAT(complaint([](LoaderState& s) { s.sources[0].split = ""; }),
-              HasSubstr("sources[0].split"));
+              HasSubstr("sources[0].split is '0-90/100', but now it is ''"));
+  EXPECT_THAT(complaint([](LoaderState& s) { s.sources[0].directory = "val"; }),
+              HasSubstr("sources[0].directory is 'train', but now it is 'val'"));
   EXPECT_THAT(complaint([](LoaderState& s) { s.sources[0].samples = 5; }),
               HasSubstr("sources[0].samples"));
 }
