@@ -215,13 +215,16 @@ MR_EXPORT uint64_t mr_sampler_step(const mr_sampler* sampler);
 MR_EXPORT uint64_t mr_sampler_epoch(const mr_sampler* sampler);
 MR_EXPORT int mr_sampler_set_epoch(mr_sampler* sampler, uint64_t epoch, mr_error** error);
 /* As of the beginning of a step, which is at most mr_sampler_steps(): mr_sampler_step() is behind
- * all that was asked for, a smaller one behind what the training has really seen. */
+ * all that was asked for, a smaller one behind what the training has really seen. Its digest is of
+ * the steps before, as they were dealt; samples that were lost are those of the state that the
+ * sampler went on from. */
 MR_EXPORT int mr_sampler_state(mr_sampler* sampler, uint64_t step, char** state, mr_error** error);
 MR_EXPORT int mr_sampler_load_state(mr_sampler* sampler, const char* state, mr_error** error);
 /* As mr_loader_set_shares(), behind what was asked for. Others read with the new shares when they
  * open the dataset with a later state of this sampler. */
 MR_EXPORT int mr_sampler_set_shares(mr_sampler* sampler, const char* shares, mr_error** error);
-/* Of all positions that were handed out, with the samples that stand there. */
+/* Of all positions that were handed out, with the samples that stand there; it goes on as
+ * mr_loader_digest(). */
 MR_EXPORT int mr_sampler_digest(mr_sampler* sampler, char** digest, mr_error** error);
 
 /* -- Batches ----------------------------------------------------------------------------------- */

@@ -283,6 +283,28 @@ def test_counted_states_are_behind_what_was_taken(pets: str) -> None:
     assert list(millrace.BatchSampler(dataset, 50, state=sampler.state_dict())) == ahead[4:]
 
 
+def test_digests_go_on_from_states_of_samplers(pets: str) -> None:
+    dataset = millrace.Dataset(pets, seed=3, engine="process")
+    whole = millrace.BatchSampler(dataset, 50)
+    ahead = list(whole)
+    sampler = millrace.BatchSampler(dataset, 50)
+    list(sampler)  # As a DataLoader does, which asks for more than it has given out.
+    for taken, _ in enumerate(sampler.counted(ahead), start=1):
+        if taken == 3:
+            break
+    state = sampler.state_dict()
+    resumed, loader = millrace.BatchSampler(dataset, 20), millrace.Loader(dataset, 20, state=state)
+    resumed.load_state_dict(state)
+    assert resumed.digest() == loader.digest() and loader.digest().endswith(":150")
+    list(resumed), list(loader)
+    assert resumed.digest() == loader.digest() == whole.digest()
+    # One that is begun again has not delivered what it gave out before.
+    begun = millrace.BatchSampler(dataset, 50)
+    list(itertools.islice(begun, 7))
+    list(begun)
+    assert begun.digest() == whole.digest()
+
+
 def test_fewer_samples_than_ranks_is_an_error(pets: str) -> None:
     dataset = millrace.Dataset(pets, engine="process")
     with pytest.raises(millrace.InvalidArgumentError):

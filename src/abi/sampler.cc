@@ -6,13 +6,14 @@
 #include <fmt/format.h>
 
 #include "abi/handles.h"
-#include "loader/delivery_digest.h"
 #include "loader/job_cursor.h"
 #include "loader/loader_options.h"
+#include "loader/step_digests.h"
 
 struct mr_sampler {
   millrace::JobCursor cursor;
-  millrace::DeliveryDigest digest;
+  millrace::StepDigests digests;
+  millrace::LostSamples lost;  // Those of the state that it goes on from.
   bool epoch_ended = false;
 };
 
@@ -37,8 +38,9 @@ Result<std::unique_ptr<mr_sampler>> open_sampler(const mr_dataset& dataset, std:
     MR_ASSIGN_OR_RETURN(state, decode_loader_state(start.state));
   }
   MR_ASSIGN_OR_RETURN(JobCursor cursor, JobCursor::resume(dataset.handle->job(), choice, state));
-  return std::make_unique<mr_sampler>(
-      mr_sampler{.cursor = std::move(cursor), .digest = digest_from(choice, state)});
+  return std::make_unique<mr_sampler>(mr_sampler{.cursor = std::move(cursor),
+                                                 .digests = StepDigests(digest_from(choice, state)),
+                                                 .lost = std::move(state.lost)});
 }
 
 // Nothing at the end of an epoch.
@@ -51,6 +53,7 @@ Result<std::optional<std::size_t>> take_step(mr_sampler& sampler,
   }
   if (sampler.epoch_ended) {
     MR_RETURN_IF_ERROR(sampler.cursor.begin_next_epoch());
+    sampler.digests = StepDigests(sampler.digests.last());
     sampler.epoch_ended = false;
   }
   if (sampler.cursor.at_end()) {
@@ -59,16 +62,17 @@ Result<std::optional<std::size_t>> take_step(mr_sampler& sampler,
   }
   const CursorStep step = sampler.cursor.take();
   const std::vector<PlacedSample> places = places_of(*sampler.cursor.order(), step.share);
-  for (std::size_t n = 0; n < places.size(); ++n) {
+  for (std::size_t n = 0; n < places.size(); ++n)
     positions[n] = places[n].position;
-    sampler.digest.add(step.epoch, places[n].position, places[n].source, places[n].sample);
-  }
+  sampler.digests.take(step.epoch, places);
   return std::optional(places.size());
 }
 
-Status load(mr_sampler& sampler, const LoaderState& state) {
+// Goes on from a state with what was delivered before.
+Status load(mr_sampler& sampler, const LoaderState& state, const DeliveryDigest& before) {
   MR_ASSIGN_OR_RETURN(sampler.cursor, JobCursor::resume(sampler.cursor.shared_job(),
                                                         sampler.cursor.choice(), state));
+  sampler.digests = StepDigests(before);
   sampler.epoch_ended = false;
   return {};
 }
@@ -105,7 +109,7 @@ int mr_sampler_set_epoch(mr_sampler* sampler, uint64_t epoch, mr_error** error) 
   millrace::LoaderState state = sampler->cursor.state(sampler->cursor.step());
   state.epoch = epoch;
   state.position = 0;
-  return millrace::tell(millrace::load(*sampler, state), error);
+  return millrace::tell(millrace::load(*sampler, state, sampler->digests.last()), error);
 }
 
 int mr_sampler_state(mr_sampler* sampler, uint64_t step, char** state, mr_error** error) {
@@ -114,17 +118,18 @@ int mr_sampler_state(mr_sampler* sampler, uint64_t step, char** state, mr_error*
                            fmt::format("there is no step {} of {}", step, sampler->cursor.steps())},
                           error);
   }
-  return millrace::give_text(millrace::encode_loader_state(sampler->cursor.state(step)), state,
-                             error);
+  millrace::LoaderState saved = sampler->cursor.state(step);
+  saved.delivered = sampler->digests.behind(sampler->cursor, step);
+  saved.lost = sampler->lost;
+  return millrace::give_text(millrace::encode_loader_state(saved), state, error);
 }
 
 int mr_sampler_load_state(mr_sampler* sampler, const char* state, mr_error** error) {
   const auto decoded = millrace::decode_loader_state(state);
   if (!decoded) return millrace::tell(decoded.error(), error);
-  const millrace::Status status = millrace::load(*sampler, *decoded);
-  if (status.ok()) {
-    sampler->digest = millrace::digest_from(sampler->cursor.choice(), *decoded);
-  }
+  const auto before = millrace::digest_from(sampler->cursor.choice(), *decoded);
+  const millrace::Status status = millrace::load(*sampler, *decoded, before);
+  if (status.ok()) sampler->lost = decoded->lost;
   return millrace::tell(status, error);
 }
 
@@ -137,7 +142,7 @@ int mr_sampler_set_shares(mr_sampler* sampler, const char* shares, mr_error** er
 }
 
 int mr_sampler_digest(mr_sampler* sampler, char** digest, mr_error** error) {
-  return millrace::give_text(sampler->digest.text(), digest, error);
+  return millrace::give_text(sampler->digests.last().text(), digest, error);
 }
 
 }  // extern "C"

@@ -154,13 +154,7 @@ TEST_F(LoaderAbiTest, SamplerDealsWhatALoaderReads) {
     EXPECT_EQ(positions(batch), std::vector(dealt.begin(), dealt.begin() + count));
     char* text = nullptr;
     expect_ok(mr_sampler_state(sampler.get(), ++step, &text, &error));
-    const std::string sampled = take_text(text);
-    // All but the digest, which a state of some step does not have.
-    const auto place = [](const std::string& of) { return of.substr(0, of.find("\"delivered\"")); };
-    const auto without_check = [&](const std::string& of) {
-      return place(of).substr(place(of).find('{'));
-    };
-    EXPECT_EQ(without_check(sampled), without_check(state(loader)));
+    EXPECT_EQ(take_text(text), state(loader));
   }
   EXPECT_EQ(mr_sampler_next(sampler.get(), dealt.data(), dealt.size(), &count, &error), MR_END);
   char* text = nullptr;
@@ -170,6 +164,73 @@ TEST_F(LoaderAbiTest, SamplerDealsWhatALoaderReads) {
   EXPECT_THAT(take_error(), HasSubstr("room for 5 positions"));
   EXPECT_EQ(mr_sampler_state(sampler.get(), 99, &text, &error), MR_INVALID_ARGUMENT);
   take_error();
+}
+
+// Steps are counted behind what was asked for, and now and then before it.
+TEST_F(LoaderAbiTest, StatesOfASamplerHaveTheDigestOfTheirSteps) {
+  const AbiDataset dataset = open(options());
+  std::vector<std::string> states;  // Behind each step of a loader.
+  const AbiLoader loader = load(dataset, {{"batch", 5}});
+  states.push_back(state(loader));
+  while (next(loader) != nullptr)
+    states.push_back(state(loader));
+  const std::string whole = digest(loader);
+
+  const AbiSampler sampler = sample(dataset, {{"batch", 5}});
+  const auto text_of = [&](auto call) {
+    char* text = nullptr;
+    expect_ok(call(&text));
+    return take_text(text);
+  };
+  const auto digest_of = [&](const AbiSampler& of) {
+    return text_of([&](char** text) { return mr_sampler_digest(of.get(), text, &error); });
+  };
+  std::vector<std::uint64_t> dealt(7);
+  std::size_t count = 0;
+  const auto take_all = [&](const AbiSampler& of) {
+    int code = MR_OK;
+    while (code == MR_OK)
+      code = mr_sampler_next(of.get(), dealt.data(), dealt.size(), &count, &error);
+    EXPECT_EQ(code, MR_END);
+  };
+  for (int step = 0; step < 6; ++step)
+    expect_ok(mr_sampler_next(sampler.get(), dealt.data(), dealt.size(), &count, &error));
+  for (std::uint64_t step = 0; step < states.size(); ++step) {
+    const std::string saved =
+        text_of([&](char** text) { return mr_sampler_state(sampler.get(), step, text, &error); });
+    EXPECT_EQ(saved, states[step]) << "behind step " << step;
+    // It goes on with what was delivered, as a sampler and as a loader.
+    const AbiSampler resumed = sample(dataset, {{"batch", 7}, {"state", saved}});
+    const AbiLoader loading = load(dataset, {{"batch", 7}, {"state", saved}});
+    if (step + 1 == states.size()) break;  // The next epoch.
+    take_all(resumed);
+    keys_of_epoch(loading);
+    EXPECT_EQ(digest_of(resumed), whole);
+    EXPECT_EQ(digest(loading), whole);
+  }
+  // Of the epochs before, and of this one from its beginning.
+  take_all(sampler);
+  expect_ok(mr_sampler_next(sampler.get(), dealt.data(), dealt.size(), &count, &error));
+  EXPECT_THAT(
+      text_of([&](char** text) { return mr_sampler_state(sampler.get(), 0, text, &error); }),
+      HasSubstr("\"delivered\":\"" + whole));
+}
+
+TEST_F(LoaderAbiTest, SamplersKeepWhatWasLostBefore) {
+  const AbiDataset dataset = open(options());
+  std::filesystem::remove(data.path("c2/000"));
+  const AbiLoader loader = load(dataset, {{"batch", 60}, {"on_error", "skip"}});
+  ASSERT_NE(next(loader), nullptr) << failure_text;
+  const std::string from = state(loader);
+  EXPECT_THAT(from, HasSubstr("\"lost\":{\"count\":1"));
+  const AbiSampler opened = sample(dataset, {{"batch", 6}, {"state", from}});
+  const AbiSampler loaded = sample(dataset, {{"batch", 6}});
+  expect_ok(mr_sampler_load_state(loaded.get(), from.c_str(), &error));
+  for (const AbiSampler* sampler : {&opened, &loaded}) {
+    char* text = nullptr;
+    expect_ok(mr_sampler_state(sampler->get(), 0, &text, &error));
+    EXPECT_EQ(take_text(text), from);
+  }
 }
 
 TEST_F(LoaderAbiTest, LosesNothingByATimeout) {

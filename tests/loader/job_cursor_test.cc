@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "loader/step_digests.h"
 #include "tests/loader/job_world.h"
 
 namespace millrace {
@@ -130,6 +131,29 @@ TEST(JobCursorTest, AnEpochThatHasNotBegunTakesTheSizeOfItsNewShares) {
   // What cannot be dealt leaves the job as it was.
   EXPECT_FALSE(cursor.change_shares(chosen({0, 0})).ok());
   EXPECT_EQ(cursor.steps(), 60u);
+}
+
+// What is kept ends somewhere; the digests do not.
+TEST(StepDigestsTest, TellsEveryStepHoweverManyWereTaken) {
+  JobCursor cursor = JobCursor::make(job_of(weights_of({1, 1})), {.batch = 2}).value();
+  DeliveryDigest before;
+  before.add(7, 7, 7, 7);
+  StepDigests digests(before);
+  std::vector<DeliveryDigest> expected = {before};
+  while (!cursor.at_end()) {
+    const CursorStep step = cursor.take();
+    const std::vector<PlacedSample> places = places_of(*cursor.order(), step.share);
+    if (step.number < 9000) digests.take(step.epoch, places);
+    DeliveryDigest& next = expected.emplace_back(expected.back());
+    for (const PlacedSample& place : places)
+      next.add(step.epoch, place.position, place.source, place.sample);
+  }
+  JobCursor asked = JobCursor::make(job_of(weights_of({1, 1})), {.batch = 2}).value();
+  for (int step = 0; step < 9000; ++step)
+    asked.take();
+  EXPECT_EQ(digests.last(), expected[9000]);
+  for (const std::uint64_t step : {0, 1, 4903, 4904, 4905, 8999, 9000, 9001, 10'000})
+    EXPECT_EQ(digests.behind(asked, step), expected[step]) << "behind step " << step;
 }
 
 }  // namespace
