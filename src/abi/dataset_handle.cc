@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <utility>
 
 #include <fmt/format.h>
@@ -66,12 +65,8 @@ Result<DatasetOptions> parse_dataset_options(std::string_view json) {
   options.timeout = take_seconds(fields, "timeout", 300);
   const OptionFields::Document* const settings = fields.object("settings");
   MR_RETURN_IF_ERROR(fields.finish());
-  for (SourceChoice& source : options.job.sources) {
-    // The daemon is somewhere else.
-    if (source.name.starts_with('.') && names_a_place(source.name)) {
-      source.name = std::filesystem::absolute(source.name).lexically_normal().string();
-    }
-  }
+  for (SourceChoice& source : options.job.sources)
+    source.name = whole_place(source.name);
   MR_ASSIGN_OR_RETURN(options.settings, load_option_settings(settings));
   return options;
 }

@@ -9,9 +9,11 @@
 #include "cli/daemon_start.h"
 #include "cli/exit_code.h"
 #include "cli/session.h"
+#include "cli/whole_number.h"
 #include "daemon/loader_front_end.h"
 #include "frontends/loader/daemon_engine.h"
 #include "loader/emulated_training.h"
+#include "service/loader_sources.h"
 
 namespace millrace::cli {
 namespace {
@@ -85,7 +87,7 @@ Result<std::shared_ptr<BatchEngine>> open_engine(Session& session,
 Result<int> bench_loader(Session& session, const BenchLoaderFlags& flags) {
   MR_ASSIGN_OR_RETURN(const TrainingWorkload workload, find_workload(flags.workload));
   JobChoice choice;
-  choice.sources.push_back({.name = flags.name, .reader = flags.reader});
+  choice.sources.push_back({.name = whole_place(flags.name), .reader = flags.reader});
   MR_ASSIGN_OR_RETURN(const std::shared_ptr<BatchEngine> engine,
                       open_engine(session, choice.sources));
   MR_ASSIGN_OR_RETURN(const std::shared_ptr<const LoaderJob> job,
@@ -121,7 +123,8 @@ void register_bench_loader(CommandLine& line, CLI::App& bench) {
   command->add_option("--accelerators", flags->accelerators, "How many, on this machine")
       ->type_name("COUNT")
       ->check(CLI::Range(1, 1024));
-  command->add_option("--batch", flags->batch, "Samples in a batch; 0: as the workload has it");
+  command->add_option("--batch", flags->batch, "Samples in a batch; 0: as the workload has it")
+      ->check(whole_number());
   command
       ->add_option("--steps", flags->steps, "Of each accelerator, over as many epochs as it takes")
       ->check(CLI::Range(1, 1'000'000));

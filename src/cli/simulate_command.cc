@@ -1,16 +1,21 @@
 #include <memory>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "base/random.h"
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/exit_code.h"
 #include "cli/registry_view.h"
 #include "cli/version_session.h"
+#include "cli/whole_number.h"
 #include "loader/files_source.h"
 #include "loader/sample_readers.h"
 #include "loader/simulation.h"
 #include "loader/store_sample_files.h"
+#include "objectstore/memory_object_store.h"
+#include "service/loader_sources.h"
 
 namespace millrace::cli {
 namespace {
@@ -32,16 +37,23 @@ struct SimulateFlags {
   std::string latency = "20ms";
 };
 
+// What the flags ask for.
+struct Simulated {
+  SimulationOptions options = {};
+  std::uint64_t rate = 0;  // Of the store, bytes in a second.
+  Duration latency{};      // Of a request to it.
+};
+
 // Connections that fetch at the same time, as many as the cache has.
 constexpr std::uint64_t kParallelRequests = 64;
 
 // How long the first step takes when nothing is cached: an index, then its samples.
-double first_step_seconds(const SimulationReport& report, std::uint64_t rate, Duration latency) {
-  const double one = std::chrono::duration<double>(latency).count();
+double first_step_seconds(const SimulationReport& report, const Simulated& simulated) {
+  const double one = std::chrono::duration<double>(simulated.latency).count();
   const std::uint64_t turns =
       (report.first_step_requests + kParallelRequests - 1) / kParallelRequests;
   return one * static_cast<double>(1 + turns) +
-         static_cast<double>(report.first_step_bytes) / static_cast<double>(rate);
+         static_cast<double>(report.first_step_bytes) / static_cast<double>(simulated.rate);
 }
 
 double share_of(double part, double whole) { return whole > 0 ? part / whole : 1; }
@@ -123,27 +135,69 @@ Result<SimulationOptions> simulation_options(const SimulateFlags& flags) {
   return options;
 }
 
-Result<int> run_simulate(Session& session, const SimulateFlags& flags) {
-  MR_ASSIGN_OR_RETURN(SimulationOptions options, simulation_options(flags));
-  MR_ASSIGN_OR_RETURN(const std::uint64_t rate, parse_size(flags.rate));
-  MR_ASSIGN_OR_RETURN(const Duration latency, parse_duration(flags.latency));
-  MR_ASSIGN_OR_RETURN(const OpenVersion version, open_version(session, flags.ref));
-  const VersionReader reader = version.reader(session);
-  StoreSampleFiles files(reader);
+Result<Simulated> parse_simulated(const SimulateFlags& flags) {
+  Simulated simulated;
+  MR_ASSIGN_OR_RETURN(simulated.options, simulation_options(flags));
+  MR_ASSIGN_OR_RETURN(simulated.rate, parse_size(flags.rate));
+  if (simulated.rate == 0) {
+    return failure(StatusCode::kInvalidArgument,
+                   "--rate is 0, and a store that delivers nothing starts no training: give what a "
+                   "node gets in a second, as 1GiB");
+  }
+  MR_ASSIGN_OR_RETURN(simulated.latency, parse_duration(flags.latency));
+  return simulated;
+}
+
+// `indexes` is the store that may have a sample index of these files.
+Result<int> simulate_files(Session& session, const SimulateFlags& flags, Simulated simulated,
+                           const std::string& name, const VersionReader& reader,
+                           ObjectStore& indexes) {
+  const auto files = std::make_shared<StoreSampleFiles>(reader);
+  // Tar files without an index are counted for this command alone.
+  SampleCounting counting({.indexes = std::make_unique<MemoryObjectStore>(),
+                           .clock = session.clock(),
+                           .scratch = manifest_directory(session)});
+  const auto count_samples = [&](const RequestContext& context) {
+    return counting.open(context, files, {.name = name});
+  };
   MR_ASSIGN_OR_RETURN(
       const std::unique_ptr<SampleSource> source,
-      open_samples(session.context(), {.files = files, .store = *version.registry.store},
+      open_samples(session.context(),
+                   {.files = *files, .store = indexes, .count_samples = count_samples},
                    flags.reader, flags.directory));
-  options.order.seed.content_digest = version.manifest->content_digest();
+  SimulationOptions& options = simulated.options;
+  options.order.seed.content_digest = reader.manifest().content_digest();
   if (const auto* labelled = dynamic_cast<const FilesSource*>(source.get())) {
     if (!labelled->classes().empty()) {
       options.label = [labelled](std::uint64_t sample) { return labelled->label(sample); };
     }
   }
   MR_ASSIGN_OR_RETURN(const SimulationReport report, simulate_epoch(source->stretches(), options));
-  MR_RETURN_IF_ERROR(print_simulated(session, version.entry.ref.text(), *source, report,
-                                     first_step_seconds(report, rate, latency)));
+  MR_RETURN_IF_ERROR(
+      print_simulated(session, name, *source, report, first_step_seconds(report, simulated)));
   return kExitOk;
+}
+
+// A directory or a URL, as it is now.
+Result<int> simulate_place(Session& session, const SimulateFlags& flags, Simulated simulated) {
+  MR_ASSIGN_OR_RETURN(const StoreUrl url, parse_store_url(whole_place(flags.ref)));
+  MR_ASSIGN_OR_RETURN(const std::shared_ptr<ObjectStore> store, session.store(url));
+  MR_ASSIGN_OR_RETURN(const std::unique_ptr<Manifest> manifest,
+                      list_unregistered(session.context(), *store, manifest_directory(session),
+                                        system_random(), session.clock()));
+  const VersionReader reader(*store, *manifest, unregistered_ref(),
+                             {.request_timeout = session.settings().timeout}, session.clock());
+  MemoryObjectStore no_indexes;
+  return simulate_files(session, flags, std::move(simulated), flags.ref, reader, no_indexes);
+}
+
+Result<int> run_simulate(Session& session, const SimulateFlags& flags) {
+  MR_ASSIGN_OR_RETURN(Simulated simulated, parse_simulated(flags));
+  if (names_a_place(flags.ref)) return simulate_place(session, flags, std::move(simulated));
+  MR_ASSIGN_OR_RETURN(const OpenVersion version, open_version(session, flags.ref));
+  const VersionReader reader = version.reader(session);
+  return simulate_files(session, flags, std::move(simulated), version.entry.ref.text(), reader,
+                        *version.registry.store);
 }
 
 }  // namespace
@@ -154,17 +208,21 @@ void register_simulate(CommandLine& line, CLI::App& root) {
       "simulate",
       "Say what an epoch of a loader would be like, from sizes alone: how well it is "
       "shuffled, what it fetches, what cache it needs, how soon it starts");
-  add_version_option(*command, flags->ref);
+  command->add_option("version", flags->ref, "DATASET@VERSION, DATASET@ALIAS, a directory or a URL")
+      ->type_name("REF")
+      ->required();
   command->add_option("--reader", flags->reader, "auto, mds, webdataset, files or grouped");
   command->add_option("--directory", flags->directory, "Only what is below it");
   command->add_option("--order", flags->order, "block, full or none");
-  command->add_option("--seed", flags->seed, "Of the order");
-  command->add_option("--epoch", flags->epoch, "Which one");
+  command->add_option("--seed", flags->seed, "Of the order")->check(whole_number());
+  command->add_option("--epoch", flags->epoch, "Which one")->check(whole_number());
   command->add_option("--nodes", flags->nodes, "Nodes, each with a cache")
       ->check(CLI::Range(1, 1 << 16));
   command->add_option("--ranks", flags->ranks, "Ranks on each node")->check(CLI::Range(1, 1 << 16));
-  command->add_option("--replication", flags->replication, "Ranks that see the same samples");
-  command->add_option("--batch", flags->batch, "Samples in a batch of each rank");
+  command->add_option("--replication", flags->replication, "Ranks that see the same samples")
+      ->check(whole_number());
+  command->add_option("--batch", flags->batch, "Samples in a batch of each rank")
+      ->check(whole_number());
   command
       ->add_option("--window-rows", flags->window_rows,
                    "Rows of 48 blocks that are shuffled together")

@@ -1,5 +1,6 @@
 #include "service/loader_sources.h"
 
+#include <filesystem>
 #include <utility>
 
 #include <fmt/format.h>
@@ -24,6 +25,11 @@ std::string key_of(const SourceChoice& choice, std::string_view name, std::strin
 bool names_a_place(const std::string& name) {
   return name.starts_with('/') || name.starts_with("./") || name.starts_with("../") ||
          name == "." || name == ".." || name.find("://") != std::string::npos;
+}
+
+std::string whole_place(const std::string& name) {
+  if (!name.starts_with('.') || !names_a_place(name)) return name;
+  return std::filesystem::absolute(name).lexically_normal().string();
 }
 
 Result<OpenSource> LoaderSources::open_tree(const RequestContext& context,

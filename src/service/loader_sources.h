@@ -61,5 +61,8 @@ class LoaderSources {
 
 // Whether a dataset is named by where it lies, and not by the registry: a path or a URL.
 bool names_a_place(const std::string& name);
+// A name that does not depend on where this process is, since who opens it may be somewhere else: a
+// relative path becomes a whole one.
+std::string whole_place(const std::string& name);
 
 }  // namespace millrace

@@ -52,23 +52,33 @@ Status list_objects(const RequestContext& context, ObjectStore& store, Clock& cl
 
 }  // namespace
 
+VersionRef unregistered_ref() { return VersionRef::parse("unregistered@listed").value(); }
+
+Result<std::unique_ptr<Manifest>> list_unregistered(const RequestContext& context,
+                                                    ObjectStore& store,
+                                                    const std::string& directory, Random& random,
+                                                    Clock& clock) {
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (error) return failure(file_error(error.value(), "make directory", directory));
+  const ListingFile listing(fmt::format("{}/{}.manifest", directory, random.token()));
+  MR_RETURN_IF_ERROR(list_objects(context, store, clock, listing.path(), directory));
+  return Manifest::open(listing.path());
+}
+
 Result<std::shared_ptr<VersionTree>> UnregisteredVersions::open(
     const RequestContext& context, std::shared_ptr<ObjectStore> store) const {
-  std::error_code error;
-  std::filesystem::create_directories(parts_.directory, error);
-  if (error) return failure(file_error(error.value(), "make directory", parts_.directory));
-  const ListingFile listing(fmt::format("{}/{}.manifest", parts_.directory, parts_.random.token()));
-  MR_RETURN_IF_ERROR(list_objects(context, *store, parts_.clock, listing.path(), parts_.directory));
-  MR_ASSIGN_OR_RETURN(std::shared_ptr<const Manifest> manifest, Manifest::open(listing.path()));
+  MR_ASSIGN_OR_RETURN(
+      std::shared_ptr<const Manifest> manifest,
+      list_unregistered(context, *store, parts_.directory, parts_.random, parts_.clock));
   const StoreId id(store->describe());
   parts_.reads.cache.add_store(id, std::move(store));
-  MR_ASSIGN_OR_RETURN(VersionRef ref, VersionRef::parse("unregistered@listed"));
   // There is no newer layout of what has no registry.
   const auto reopen = [](const RequestContext&) -> Result<std::shared_ptr<const Manifest>> {
     return nullptr;
   };
   return std::make_shared<VersionTree>(VersionTree::Identity{.number = TreeNumber(kTreeNumberMax),
-                                                             .ref = std::move(ref),
+                                                             .ref = unregistered_ref(),
                                                              .store = id,
                                                              .parent = NodeNumber(0)},
                                        std::move(manifest), reopen, parts_.reads);
