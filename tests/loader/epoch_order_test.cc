@@ -218,7 +218,7 @@ TEST(EpochOrderTest, EveryPartOfTheVersionIsSpreadOverTheEpoch) {
     EXPECT_NEAR(count, 3310, 900) << where.first;
 }
 
-TEST(EpochOrderTest, TenBillionSamplesTakeNoMemory) {
+TEST(EpochOrderTest, TenBillionSamplesStandWhereTheySay) {
   const std::uint64_t samples = 10'000'000'000;
   for (const OrderMode mode : {OrderMode::kBlock, OrderMode::kFull}) {
     const auto layout = layout_of({{.samples = samples, .bytes = samples * 4096}});

@@ -2,9 +2,13 @@
 
 #include "loader/job_cursor.h"
 
+#include <algorithm>
+#include <random>
+
 #include <gtest/gtest.h>
 
 #include "loader/step_digests.h"
+#include "platform/process.h"
 #include "tests/loader/job_world.h"
 
 namespace millrace {
@@ -19,16 +23,19 @@ std::vector<MixShare> chosen(std::initializer_list<double> amounts) {
   return shares;
 }
 
-std::shared_ptr<const LoaderJob> job_of(const std::vector<MixShare>& shares) {
+// Over one dataset of so many samples for each share.
+std::shared_ptr<const LoaderJob> job_of(
+    const std::vector<MixShare>& shares,
+    const JobOrderOptions& order = {.epoch_samples = kEpochSamples}, std::uint64_t samples = 5003) {
   JobChoice choice;
-  choice.order.epoch_samples = kEpochSamples;
+  choice.order = order;
   std::vector<SourceFacts> facts;
   for (const MixShare& share : shares) {
     choice.sources.push_back({.name = "x@v1", .share = share});
     facts.push_back({.content_digest = {std::byte(facts.size() + 1)},
                      .reader = "files",
-                     .samples = 5003,
-                     .stretches = {{.samples = 5003, .bytes = 5003 * 4}}});
+                     .samples = samples,
+                     .stretches = {{.samples = samples, .bytes = samples * 4}}});
   }
   return LoaderJob::make(std::move(choice), facts).value();
 }
@@ -131,6 +138,36 @@ TEST(JobCursorTest, AnEpochThatHasNotBegunTakesTheSizeOfItsNewShares) {
   // What cannot be dealt leaves the job as it was.
   EXPECT_FALSE(cursor.change_shares(chosen({0, 0})).ok());
   EXPECT_EQ(cursor.steps(), 60u);
+}
+
+// A bit for each of them would be a GiB.
+TEST(JobCursorTest, TenBillionSamplesTakeNoMemory) {
+  constexpr std::uint64_t kSamples = 10'000'000'000;
+  constexpr std::uint64_t kGrowthMax = 32 * kMiB;
+  for (const OrderMode mode : {OrderMode::kBlock, OrderMode::kFull}) {
+    const std::uint64_t before = resident_bytes();
+    std::uint64_t peak = before;
+    const auto job = job_of(weights_of({1, 1}), {.mode = mode}, kSamples / 2);
+    ASSERT_EQ(job->samples(), kSamples);
+    LoaderState state = job->first_state();
+    std::mt19937_64 random(3);
+    std::uint64_t in_first_half = 0;
+    for (int resume = 0; resume < 100; ++resume) {
+      state.epoch = random() % 50;
+      state.position = random() % kSamples;
+      const RankChoice choice{
+          .rank = 3, .topology = {.world = 16, .ranks_per_node = 8}, .batch = 256};
+      JobCursor cursor = JobCursor::resume(job, choice, state).value();
+      for (std::uint64_t n = 0; n < 10'000; ++n) {
+        const JobOrder::Place place = cursor.order()->at(random() % kSamples);
+        ASSERT_LT(place.sample, kSamples / 2);
+        in_first_half += place.sample < kSamples / 4 ? 1 : 0;
+      }
+      peak = std::max(peak, resident_bytes());
+    }
+    EXPECT_NEAR(static_cast<double>(in_first_half), 500'000, 5000);
+    EXPECT_LT(peak - before, kGrowthMax) << order_mode_name(mode);
+  }
 }
 
 // What is kept ends somewhere; the digests do not.
