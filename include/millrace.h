@@ -198,7 +198,8 @@ MR_EXPORT int mr_digest_add(const char* a, const char* b, char** sum, mr_error**
 /* -- Samplers ---------------------------------------------------------------------------------- */
 
 /* The dealing alone: which positions a rank takes, step by step, for those who read by
- * mr_dataset_read() in other processes. Takes no time and no memory by samples. */
+ * mr_dataset_read() in other processes. From the second step on the daemon is told what follows, so
+ * that it is fetched before they ask. Takes no memory by samples. */
 typedef struct mr_sampler mr_sampler;
 
 /* `options` as mr_loader_open()'s: "batch", "rank", "world", "ranks_per_node", "replication",

@@ -6,15 +6,19 @@
 #include <fmt/format.h>
 
 #include "abi/handles.h"
+#include "abi/sampler_plan.h"
 #include "loader/job_cursor.h"
 #include "loader/loader_options.h"
 #include "loader/step_digests.h"
 
 struct mr_sampler {
+  std::shared_ptr<millrace::DatasetHandle> dataset;
   millrace::JobCursor cursor;
   millrace::StepDigests digests;
   millrace::LostSamples lost;  // Those of the state that it goes on from.
   bool epoch_ended = false;
+  // From the second step on: the first one has the store to itself. Null until then.
+  std::unique_ptr<millrace::SamplerPlan> plan = {};
 };
 
 namespace millrace {
@@ -38,7 +42,8 @@ Result<std::unique_ptr<mr_sampler>> open_sampler(const mr_dataset& dataset, std:
     MR_ASSIGN_OR_RETURN(state, decode_loader_state(start.state));
   }
   MR_ASSIGN_OR_RETURN(JobCursor cursor, JobCursor::resume(dataset.handle->job(), choice, state));
-  return std::make_unique<mr_sampler>(mr_sampler{.cursor = std::move(cursor),
+  return std::make_unique<mr_sampler>(mr_sampler{.dataset = dataset.handle,
+                                                 .cursor = std::move(cursor),
                                                  .digests = StepDigests(digest_from(choice, state)),
                                                  .lost = std::move(state.lost)});
 }
@@ -60,11 +65,17 @@ Result<std::optional<std::size_t>> take_step(mr_sampler& sampler,
     sampler.epoch_ended = true;
     return std::optional<std::size_t>();
   }
+  const bool is_first = sampler.plan == nullptr;
   const CursorStep step = sampler.cursor.take();
   const std::vector<PlacedSample> places = places_of(*sampler.cursor.order(), step.share);
   for (std::size_t n = 0; n < places.size(); ++n)
     positions[n] = places[n].position;
   sampler.digests.take(step.epoch, places);
+  if (is_first) {
+    sampler.plan = std::make_unique<SamplerPlan>(sampler.dataset, sampler.cursor);
+  } else {
+    sampler.plan->note_step(places.size());
+  }
   return std::optional(places.size());
 }
 
@@ -74,6 +85,7 @@ Status load(mr_sampler& sampler, const LoaderState& state, const DeliveryDigest&
                                                         sampler.cursor.choice(), state));
   sampler.digests = StepDigests(before);
   sampler.epoch_ended = false;
+  sampler.plan.reset();
   return {};
 }
 
@@ -138,6 +150,7 @@ int mr_sampler_set_shares(mr_sampler* sampler, const char* shares, mr_error** er
   if (!document) return millrace::tell(document.error(), error);
   auto parsed = millrace::parse_shares(*document);
   if (!parsed) return millrace::tell(parsed.error(), error);
+  sampler->plan.reset();
   return millrace::tell(sampler->cursor.change_shares(*std::move(parsed)), error);
 }
 

@@ -4,7 +4,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <sstream>
+#include <thread>
 
 #include <gmock/gmock.h>
 
@@ -88,37 +90,85 @@ TEST_F(DaemonAbiTest, WorkersAreForkedAndKilled) {
   EXPECT_THAT(keys_of_epoch(loader), SizeIs(120));
 }
 
-TEST_F(DaemonAbiTest, FetchesEveryByteOnceForAllRanksAndEpochs) {
-  // A version of some megabytes in packs.
-  mr_writer* writer = nullptr;
-  const AbiJson with = {{"name", "packed@v1"},
-                        {"settings", options()["settings"]},
-                        {"staging", home.path("staging")}};
-  expect_ok(mr_writer_open(with.dump().c_str(), &writer, &error));
-  const std::string content(20'000, 'x');
-  for (int n = 0; n < 400; ++n) {
-    const mr_field field = {"bin", content.data(), content.size()};
-    expect_ok(mr_writer_write(writer, fmt::format("{:03}", n).c_str(), &field, 1, &error));
-  }
-  char* json = nullptr;
-  expect_ok(mr_writer_commit(writer, &json, &error));
-  take_text(json);
-  mr_writer_close(writer);
+// A version of some megabytes in packs.
+constexpr std::uint64_t kPackedFiles = 400;
+constexpr std::uint64_t kPackedFileBytes = 20'000;
 
+class PackedAbiTest : public DaemonAbiTest {
+ protected:
+  void SetUp() override {
+    DaemonAbiTest::SetUp();
+    mr_writer* writer = nullptr;
+    const AbiJson with = {{"name", "packed@v1"},
+                          {"settings", options()["settings"]},
+                          {"staging", home.path("staging")}};
+    expect_ok(mr_writer_open(with.dump().c_str(), &writer, &error));
+    const std::string content(kPackedFileBytes, 'x');
+    for (std::uint64_t n = 0; n < kPackedFiles; ++n) {
+      const mr_field field = {"bin", content.data(), content.size()};
+      expect_ok(mr_writer_write(writer, fmt::format("{:03}", n).c_str(), &field, 1, &error));
+    }
+    char* json = nullptr;
+    expect_ok(mr_writer_commit(writer, &json, &error));
+    take_text(json);
+    mr_writer_close(writer);
+  }
+  std::uint64_t fetched_bytes() const {
+    std::uint64_t fetched = 0;
+    std::istringstream rows(run("usage --by version --json"));
+    for (std::string row; std::getline(rows, row);)
+      fetched += AbiJson::parse(row, nullptr, false).value("fetched_bytes", std::uint64_t{0});
+    return fetched;
+  }
+  static constexpr std::uint64_t kBytes = kPackedFiles * kPackedFileBytes;
+  // With the headers of the packs, which are tars.
+  static constexpr std::uint64_t kPackBytes = kPackedFiles * (kPackedFileBytes + 1600);
+};
+
+TEST_F(PackedAbiTest, FetchesEveryByteOnceForAllRanksAndEpochs) {
   const AbiDataset dataset = open(options("packed@v1"));
   ASSERT_NE(dataset, nullptr);
   for (int rank = 0; rank < 4; ++rank) {
-    const AbiLoader loader = load(dataset, {{"batch", 10}, {"rank", rank}, {"world", 4}});
+    const AbiLoader loader =
+        load(dataset, {{"batch", 10}, {"rank", rank}, {"world", 4}, {"ranks_per_node", 4}});
     for (int epoch = 0; epoch < 3; ++epoch)
       EXPECT_THAT(keys_of_epoch(loader), SizeIs(100));
   }
-  std::uint64_t fetched = 0;
-  std::istringstream rows(run("usage --by version --json"));
-  for (std::string row; std::getline(rows, row);)
-    fetched += AbiJson::parse(row, nullptr, false).value("fetched_bytes", std::uint64_t{0});
-  // With the headers of the packs, which are tars.
-  EXPECT_GE(fetched, 400u * 20'000);
-  EXPECT_LE(fetched, 400u * 21'600);
+  EXPECT_GE(fetched_bytes(), kBytes);
+  EXPECT_LE(fetched_bytes(), kPackBytes);
+}
+
+TEST_F(PackedAbiTest, WhatASamplerDealsIsFetchedBeforeItIsRead) {
+  const AbiDataset dataset = open(options("packed@v1"));
+  ASSERT_NE(dataset, nullptr);
+  const AbiSampler sampler = sample(dataset, {{"batch", 10}});
+  std::vector<std::uint64_t> positions(10);
+  std::size_t count = 0;
+  const auto deal = [&] {
+    expect_ok(mr_sampler_next(sampler.get(), positions.data(), 10, &count, &error));
+  };
+  deal();
+  EXPECT_EQ(fetched_bytes(), 0U) << "the first batch has the store to itself";
+  deal();
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (fetched_bytes() < kBytes && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_GE(fetched_bytes(), kBytes) << "though nobody has read anything";
+  // A worker that is forked leaves the plan of its parent alone.
+  const pid_t worker = ::fork();
+  if (worker == 0) {
+    for (int step = 0; step < 3; ++step)
+      deal();
+    ::_exit(read(dataset, 0, positions) == nullptr ? 1 : 0);
+  }
+  int how = -1;
+  ASSERT_EQ(::waitpid(worker, &how, 0), worker);
+  EXPECT_EQ(how, 0);
+  for (int step = 2; step < 40; ++step) {
+    deal();
+    ASSERT_NE(read(dataset, 0, positions), nullptr) << failure_text;
+  }
+  EXPECT_LE(fetched_bytes(), kPackBytes);
 }
 
 TEST_F(DaemonAbiTest, HeldBatchesStayAsTheyAre) {
