@@ -30,6 +30,7 @@ Result<int> keep(const KeeperFlags& flags) {
   // The last to go when memory runs out: it has next to none, and others depend on it.
   std::ofstream("/proc/self/oom_score_adj") << "-900\n";
   KeeperProcess(File::adopt(kKeeperListener, flags.socket),
+                File::adopt(kKeeperDaemon, "connection of a daemon"),
                 {.socket = flags.socket, .command = flags.command, .alone_max = wait})
       .run();
   return 0;

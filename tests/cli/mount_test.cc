@@ -79,6 +79,19 @@ TEST_F(MountTest, S22ADaemonThatIsKilledComesBackAndReadersGoOn) {
   EXPECT_FALSE(is_mounted());
 }
 
+TEST_F(MountTest, WhatOthersUnmountCanBeMountedAgainAtOnceAndSurvivesAKill) {
+  variables_["MILLRACE_KEEPER_WAIT"] = "1s";
+  for (int n = 0; n < 15; ++n)
+    succeed("millrace mount a@v1 mnt; umount mnt");
+  succeed("millrace mount a@v1 mnt");
+  // By then those of the mounts before have done whatever they do at their end.
+  EXPECT_TRUE(becomes([this] { return keepers().size() == 1; }));
+  const int before = daemon_pid();
+  ::kill(before, SIGKILL);
+  succeed("(cd mnt && sha256sum --quiet -c ../sums)");
+  EXPECT_NE(daemon_pid(), before);
+}
+
 TEST_F(MountTest, S22MountsThatNoDaemonComesForEndAndReadersAreTold) {
   variables_["MILLRACE_KEEPER_WAIT"] = "1s";
   succeed("millrace mount a@v1 mnt");

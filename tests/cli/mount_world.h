@@ -3,8 +3,10 @@
 #include <sys/mount.h>
 
 #include <chrono>
+#include <sstream>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "tests/cli/millrace_process.h"
 
@@ -39,6 +41,14 @@ class MountTest : public MillraceTest {
     return outcome;
   }
   int daemon_pid() { return millrace({"status", "--json"}).json().value("pid", 0); }
+  // Of this test's daemon.
+  std::vector<int> keepers() {
+    std::vector<int> found;
+    std::istringstream pids(bash("pgrep -f '^millrace keeper --socket '$DIR").out);
+    for (int pid = 0; pids >> pid;)
+      found.push_back(pid);
+    return found;
+  }
   bool is_mounted() { return bash("mountpoint -q $DIR/mnt").exit_code == 0; }
   // False when it does not become true in time.
   template <class Condition>

@@ -41,14 +41,16 @@ Status ask(int connection, const Json& question, const std::vector<int>& files) 
 }
 
 // In the child of a fork, so only what is safe there: a keeper that is nobody's child.
-[[noreturn]] void become_keeper(int listener, char* const* argv) {
+[[noreturn]] void become_keeper(int listener, int daemon, char* const* argv) {
   ::setsid();
   if (::fork() != 0) ::_exit(0);
-  // dup2 of a descriptor onto itself would leave it to close on exec.
-  if (listener == kKeeperListener) ::fcntl(listener, F_SETFD, 0);
+  // Above both places first, so that neither is put where the other still is.
+  listener = ::fcntl(listener, F_DUPFD_CLOEXEC, kKeeperDaemon + 1);
+  daemon = ::fcntl(daemon, F_DUPFD_CLOEXEC, kKeeperDaemon + 1);
   ::dup2(listener, kKeeperListener);
+  ::dup2(daemon, kKeeperDaemon);
   // Not the daemon's files, its locks above all.
-  ::close_range(kKeeperListener + 1, ~0U, 0);
+  ::close_range(kKeeperDaemon + 1, ~0U, 0);
   ::execv("/proc/self/exe", argv);
   ::_exit(EXIT_FAILURE);
 }
@@ -62,10 +64,16 @@ Result<FuseKeeper> FuseKeeper::connect(const std::string& socket) {
 
 Result<FuseKeeper> FuseKeeper::start(const std::string& socket,
                                      const std::vector<std::string>& command) {
-  // Who starts a keeper has the lock of the cache, so nobody else is at the path. It is made here,
-  // so that it is there when we connect.
+  // Who starts a keeper has the lock of the cache, so nobody else is at the path; a killed keeper
+  // may have left it. It is made here, so that there is no time in which the next daemon misses it.
   ::unlink(socket.c_str());
   MR_ASSIGN_OR_RETURN(const File listener, bind_unix_socket(socket, SOCK_SEQPACKET));
+  int sockets[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0) {
+    return failure(file_error(errno, "connect to", "the keeper of mounts"));
+  }
+  File ours = File::adopt(sockets[0], "the keeper of mounts");
+  const File theirs = File::adopt(sockets[1], "the daemon of a keeper");
   std::vector<std::string> arguments{"millrace", "keeper", "--socket", socket, "--"};
   arguments.insert(arguments.end(), command.begin(), command.end());
   std::vector<char*> argv;
@@ -74,10 +82,10 @@ Result<FuseKeeper> FuseKeeper::start(const std::string& socket,
   argv.push_back(nullptr);
   const pid_t child = ::fork();
   if (child < 0) return failure(file_error(errno, "start", "the keeper of mounts"));
-  if (child == 0) become_keeper(listener.descriptor(), argv.data());
+  if (child == 0) become_keeper(listener.descriptor(), theirs.descriptor(), argv.data());
   while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
   }
-  return connect(socket);
+  return FuseKeeper(std::move(ours));
 }
 
 Result<std::vector<KeptMount>> FuseKeeper::kept() {

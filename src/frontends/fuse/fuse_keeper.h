@@ -27,7 +27,8 @@ class FuseKeeper {
  public:
   // The one that listens there. kNotFound when there is none.
   static Result<FuseKeeper> connect(const std::string& socket);
-  // Starts one, which starts `command` again if this process is killed.
+  // Starts one, which starts `command` again if this process is killed. None may be at the path:
+  // the one before has gone, or has answered leave().
   static Result<FuseKeeper> start(const std::string& socket,
                                   const std::vector<std::string>& command);
 

@@ -79,6 +79,7 @@ Result<FuseMountInfo> FuseMounts::mount(const RequestContext& context, const Fus
   // Before the first request: nobody may wait for an answer that dies with us.
   if (const Status kept = keep(plan, view, device.descriptor(), opens.descriptor()); !kept.ok()) {
     static_cast<void>(unmount_fuse(plan.directory, true));
+    leave_keeper();
     return failure(kept);
   }
   Mount made{plan, session(std::move(device), std::move(opens), view)};
@@ -93,9 +94,11 @@ Status FuseMounts::take_over() {
   MutexLock lock(mutex_);
   Result<FuseKeeper> found = FuseKeeper::connect(parts_.keeper_socket);
   if (!found) return found.error() == StatusCode::kNotFound ? Status() : found.error();
+  Result<std::vector<KeptMount>> kept = found->kept();
+  // It ended just now: it had nothing to keep, or gave it up.
+  if (!kept) return kept.error() == StatusCode::kUnavailable ? Status() : kept.error();
   keeper_.emplace(*std::move(found));
-  MR_ASSIGN_OR_RETURN(std::vector<KeptMount> kept, keeper_->kept());
-  for (KeptMount& mount : kept) {
+  for (KeptMount& mount : *kept) {
     const std::string directory = mount.directory;
     const Status resumed = resume(std::move(mount));
     if (resumed.ok()) continue;
@@ -104,6 +107,7 @@ Status FuseMounts::take_over() {
     static_cast<void>(unmount_fuse(directory, true));
     let_go(directory);
   }
+  leave_keeper();
   return {};
 }
 

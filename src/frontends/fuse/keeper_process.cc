@@ -25,15 +25,11 @@ std::string refusal(std::string_view why) { return Json({{"error", why}}).dump()
 
 }  // namespace
 
-KeeperProcess::KeeperProcess(File listener, KeeperOptions options)
-    : listener_(std::move(listener)), options_(std::move(options)) {
-  // If nobody ever comes, this must not stay.
-  alone_since_ = system_clock().now();
-}
+KeeperProcess::KeeperProcess(File listener, File daemon, KeeperOptions options)
+    : listener_(std::move(listener)), options_(std::move(options)), daemon_(std::move(daemon)) {}
 
 void KeeperProcess::run() {
-  bool was_served = false;
-  while (!was_served || !is_over()) {
+  while (!is_over()) {
     std::array<pollfd, 2> watched{{{listener_.descriptor(), POLLIN, 0},
                                    {daemon_.is_open() ? daemon_.descriptor() : -1, POLLIN, 0}}};
     const int ready = ::poll(watched.data(), watched.size(), wait_ms());
@@ -41,13 +37,17 @@ void KeeperProcess::run() {
     reap();
     if (ready > 0 && watched[1].revents != 0) serve_daemon();
     if (ready > 0 && watched[0].revents != 0) accept_daemon();
-    was_served = was_served || daemon_.is_open();
     const TimePoint now = system_clock().now();
     if (!daemon_.is_open() && now - alone_since_ >= options_.alone_max) break;
     if (!daemon_.is_open() && now >= next_start_) restart();
   }
   give_up();
-  ::unlink(options_.socket.c_str());
+  unlink_socket();
+}
+
+void KeeperProcess::unlink_socket() {
+  if (has_path_) ::unlink(options_.socket.c_str());
+  has_path_ = false;
 }
 
 int KeeperProcess::wait_ms() const {
@@ -97,6 +97,7 @@ std::string KeeperProcess::answer(const std::string& question, std::vector<File>
     mounts_.erase(directory);
   } else if (what == "leave") {
     is_leaving_ = true;
+    if (mounts_.empty()) unlink_socket();
   } else {
     return refusal("unknown: " + what);
   }
@@ -136,7 +137,9 @@ void KeeperProcess::restart() {
     return;
   }
   if (child_ != 0) return;
-  // The devices close on exec: the new daemon asks for them.
+  // The new daemon asks for the devices. The listener must not live on in it: who connects after
+  // our end would wait for ever.
+  ::close_range(STDERR_FILENO + 1, ~0U, 0);
   ::setsid();
   ::execvp(argv.front(), argv.data());
   ::_exit(EXIT_FAILURE);

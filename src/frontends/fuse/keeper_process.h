@@ -11,8 +11,9 @@
 
 namespace millrace {
 
-// Where a keeper finds its listening socket.
+// Where a keeper finds its listening socket, and the connection of the daemon that starts it.
 inline constexpr int kKeeperListener = 3;
+inline constexpr int kKeeperDaemon = 4;
 
 struct KeeperOptions {
   std::string socket;                // To take away at the end.
@@ -28,10 +29,16 @@ struct KeeperOptions {
 //   served   a daemon is connected. Its end without "leave" makes the keeper start another.
 //   alone    nobody is connected, and mounts are kept. A daemon that does not connect in time is
 //            started again, with growing pauses, until alone_max.
-//   over     nobody is connected, and nothing is kept: the process ends.
+//   over     nobody is connected, or is about to leave, and nothing is kept: the process ends.
+//
+// The path of its socket is taken away before the other side can know that this keeper ends: before
+// `leave` is answered, and before the listener closes. So whoever starts the next keeper finds the
+// path free, and never has it taken away again.
 class KeeperProcess {
  public:
-  KeeperProcess(File listener, KeeperOptions options);
+  // `daemon` is the one that started it, connected already: a keeper whose daemon is killed before
+  // its first word ends, too.
+  KeeperProcess(File listener, File daemon, KeeperOptions options);
 
   // Returns when there is nothing left to do.
   void run();
@@ -46,7 +53,7 @@ class KeeperProcess {
     File opens;
   };
 
-  bool is_over() const { return !daemon_.is_open() && mounts_.empty(); }
+  bool is_over() const { return mounts_.empty() && (is_leaving_ || !daemon_.is_open()); }
   int wait_ms() const;
   void accept_daemon();
   void serve_daemon();
@@ -56,11 +63,13 @@ class KeeperProcess {
   void restart();
   void reap();
   void give_up();
+  void unlink_socket();
 
   const File listener_;
   const KeeperOptions options_;
   File daemon_;
   bool is_leaving_ = false;
+  bool has_path_ = true;
   std::map<std::string, Mount> mounts_;
   pid_t child_ = 0;
   TimePoint alone_since_{};
