@@ -92,6 +92,43 @@ TEST_F(MountTest, WhatOthersUnmountCanBeMountedAgainAtOnceAndSurvivesAKill) {
   EXPECT_NE(daemon_pid(), before);
 }
 
+TEST_F(MountTest, S22AKeeperThatIsKilledHasASuccessorThatHoldsTheMounts) {
+  succeed("mkdir mnt2; millrace mount a@v1 mnt; millrace mount --opening passthrough a@v1 mnt2");
+  succeed("cmp tree/large.bin mnt2/large.bin; cmp tree/large.bin mnt2/large.bin");
+  ASSERT_EQ(keepers().size(), 1U);
+  const int keeper = keepers().front();
+  ::kill(keeper, SIGKILL);
+  EXPECT_TRUE(becomes([this] {
+    return read("home/.local/share/millrace/serve.log").find("another has taken its place") !=
+           std::string::npos;
+  }));
+  ASSERT_EQ(keepers().size(), 1U);
+  EXPECT_NE(keepers().front(), keeper);
+  const int daemon = daemon_pid();
+  ::kill(daemon, SIGKILL);
+  succeed("for m in mnt mnt2; do (cd $m && sha256sum --quiet -c ../sums); done");
+  EXPECT_NE(daemon_pid(), daemon);
+  succeed("millrace umount mnt; millrace umount mnt2");
+  EXPECT_TRUE(becomes([this] { return keepers().empty(); }));
+}
+
+TEST_F(MountTest, AMountThatDiedWithItsKeeperIsReplaced) {
+  succeed("millrace mount a@v1 mnt; stat mnt");
+  const int daemon = daemon_pid();
+  ::kill(daemon, SIGSTOP);  // So that it starts no other keeper.
+  for (const int keeper : keepers())
+    ::kill(keeper, SIGKILL);
+  ::kill(daemon, SIGKILL);
+  ASSERT_TRUE(becomes([this] { return bash("cat $DIR/mnt/large.bin").exit_code != 0; }));
+  succeed("millrace mount a@v1 mnt; (cd mnt && sha256sum --quiet -c ../sums); umount mnt");
+  EXPECT_FALSE(is_mounted()) << "the dead one is not below it";
+}
+
+TEST_F(MountTest, TheKeeperEndsWhenSomebodyElseUnmounts) {
+  succeed("millrace mount a@v1 mnt; umount mnt");
+  EXPECT_TRUE(becomes([this] { return keepers().empty(); }));
+}
+
 TEST_F(MountTest, S22MountsThatNoDaemonComesForEndAndReadersAreTold) {
   variables_["MILLRACE_KEEPER_WAIT"] = "1s";
   succeed("millrace mount a@v1 mnt");

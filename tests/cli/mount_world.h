@@ -18,6 +18,7 @@ class MountTest : public MillraceTest {
  protected:
   void SetUp() override {
     MillraceTest::SetUp();
+    if (HasFatalFailure()) return;
     variables_["PATH"] += ":/usr/sbin:/sbin";
     succeed(
         "mkdir -p tree/d/e mnt; head -c 5000000 /dev/urandom > tree/large.bin;"
@@ -29,7 +30,9 @@ class MountTest : public MillraceTest {
   void TearDown() override {
     if (!directory_.empty()) {
       millrace({"stop"});
-      while (::umount2(path("mnt").c_str(), MNT_DETACH) == 0) {
+      for (const std::string mount : {"mnt", "mnt2"}) {
+        while (::umount2(path(mount).c_str(), MNT_DETACH) == 0) {
+        }
       }
     }
     MillraceTest::TearDown();

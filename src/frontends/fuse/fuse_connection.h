@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 
 #include "base/executor.h"
 #include "base/request_context.h"
@@ -43,6 +44,8 @@ struct FuseParts {
   Metrics& metrics;
   FuseCallers& callers;
   Duration timeout{};  // Of a request.
+  // Called once the mount has ended, by any thread. Must not wait.
+  std::function<void()> ended = [] {};
 };
 
 // All that the answers to the kernel's requests are made from. Safe from any thread.

@@ -47,6 +47,11 @@ class FuseFiles {
   // that the cache counts their bytes. Reads whole files, since nothing is trusted after a start.
   void hold_again(const RequestContext& context) MR_EXCLUDES(mutex_);
 
+  // Of the table of open files, for whoever keeps it.
+  int opens_descriptor() MR_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    return table_.descriptor();
+  }
   std::uint64_t passthrough_opens() const { return passthrough_opens_; }
   // Files that the kernel reads by itself now.
   std::size_t backings() MR_EXCLUDES(mutex_) { return handed_over().size(); }

@@ -1,6 +1,7 @@
 #include "frontends/fuse/fuse_keeper.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,8 +22,11 @@ namespace {
 
 using Json = nlohmann::json;
 
-Result<Json> parse_answer(const PassedMessage& message) {
-  if (message.is_end) return failure(StatusCode::kUnavailable, "the keeper of mounts has gone");
+Status gone() { return {StatusCode::kUnavailable, "the keeper of mounts has gone"}; }
+
+Result<Json> parse_answer(const Result<PassedMessage>& received) {
+  if (!received || received->is_end) return failure(gone());
+  const PassedMessage& message = *received;
   Json answer = Json::parse(message.text, nullptr, false);
   if (!answer.is_object()) {
     return failure(StatusCode::kCorruption, "the keeper of mounts answered with no JSON object");
@@ -34,9 +38,8 @@ Result<Json> parse_answer(const PassedMessage& message) {
 }
 
 Status ask(int connection, const Json& question, const std::vector<int>& files) {
-  MR_RETURN_IF_ERROR(send_files(connection, question.dump(), files));
-  MR_ASSIGN_OR_RETURN(const PassedMessage message, receive_files(connection));
-  const Result<Json> answer = parse_answer(message);
+  if (!send_files(connection, question.dump(), files).ok()) return gone();
+  const Result<Json> answer = parse_answer(receive_files(connection));
   return answer ? Status() : answer.error();
 }
 
@@ -91,19 +94,19 @@ Result<FuseKeeper> FuseKeeper::start(const std::string& socket,
 Result<std::vector<KeptMount>> FuseKeeper::kept() {
   MutexLock lock(mutex_);
   const int connection = connection_.descriptor();
-  MR_RETURN_IF_ERROR(send_files(connection, Json({{"do", "list"}}).dump(), {}));
+  if (!send_files(connection, Json({{"do", "list"}}).dump(), {}).ok()) return failure(gone());
   std::vector<KeptMount> mounts;
   while (true) {
-    MR_ASSIGN_OR_RETURN(PassedMessage message, receive_files(connection));
+    Result<PassedMessage> message = receive_files(connection);
     MR_ASSIGN_OR_RETURN(const Json answer, parse_answer(message));
     if (answer.contains("end")) return mounts;
-    if (message.files.size() != 2 || !answer.contains("mount") || !answer.contains("facts")) {
+    if (message->files.size() != 2 || !answer.contains("mount") || !answer.contains("facts")) {
       return failure(StatusCode::kCorruption, "the keeper of mounts sent half a mount");
     }
     mounts.push_back({.directory = answer.value("mount", ""),
                       .facts = answer.value("facts", ""),
-                      .device = std::move(message.files[0]),
-                      .opens = std::move(message.files[1])});
+                      .device = std::move(message->files[0]),
+                      .opens = std::move(message->files[1])});
   }
 }
 
@@ -122,6 +125,11 @@ Status FuseKeeper::let_go(const std::string& directory) {
 Status FuseKeeper::leave() {
   MutexLock lock(mutex_);
   return ask(connection_.descriptor(), {{"do", "leave"}}, {});
+}
+
+bool FuseKeeper::is_gone() const {
+  pollfd watched{connection_.descriptor(), POLLRDHUP, 0};
+  return ::poll(&watched, 1, 0) > 0;
 }
 
 }  // namespace millrace

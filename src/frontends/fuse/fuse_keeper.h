@@ -34,6 +34,7 @@ class FuseKeeper {
 
   FuseKeeper(FuseKeeper&& other) noexcept : connection_(std::move(other.connection_)) {}
 
+  // All fail with kUnavailable when the keeper has gone.
   Result<std::vector<KeptMount>> kept() MR_EXCLUDES(mutex_);
   Status keep(const std::string& directory, const std::string& facts, int device, int opens)
       MR_EXCLUDES(mutex_);
@@ -41,10 +42,14 @@ class FuseKeeper {
   // This process ends on purpose: it is not to be started again.
   Status leave() MR_EXCLUDES(mutex_);
 
+  // It was killed, or ended. Does not wait; who wants to wait polls the descriptor for POLLRDHUP.
+  bool is_gone() const;
+  int descriptor() const { return connection_.descriptor(); }
+
  private:
   explicit FuseKeeper(File connection) : connection_(std::move(connection)) {}
 
-  Mutex mutex_;
+  Mutex mutex_;  // One question at a time.
   File connection_;
 };
 

@@ -4,13 +4,16 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <fstream>
+#include <sstream>
 
 #include <fmt/format.h>
 
+#include "base/log.h"
 #include "frontends/fuse/fusermount.h"
 #include "platform/file_error.h"
 
@@ -18,6 +21,7 @@ namespace millrace {
 namespace {
 
 constexpr int kReadAheadKib = 1024;
+constexpr const char* kKind = "fuse.millrace";
 
 Status no_device(int error) {
   if (error == ENOENT || error == ENXIO || error == ENODEV) {
@@ -28,16 +32,56 @@ Status no_device(int error) {
   return file_error(error, "open", "/dev/fuse");
 }
 
-Status check_directory(const std::string& directory) {
-  struct stat found{};
-  if (::stat(directory.c_str(), &found) != 0) {
-    if (errno == ENOTCONN) {
+// A path as the kernel lists it, with "\040" for a space.
+std::string unescaped(std::string_view listed) {
+  std::string path;
+  while (!listed.empty()) {
+    const bool is_escape = listed.front() == '\\' && listed.size() >= 4;
+    path += is_escape ? static_cast<char>(((listed[1] - '0') << 6) | ((listed[2] - '0') << 3) |
+                                          (listed[3] - '0'))
+                      : listed.front();
+    listed.remove_prefix(is_escape ? 4 : 1);
+  }
+  return path;
+}
+
+// The kind of the topmost mount on a directory, "" when it has none. Does not ask the mount.
+std::string mounted_kind(const std::string& directory) {
+  std::ifstream list("/proc/self/mounts");
+  std::string kind;
+  for (std::string line; std::getline(list, line);) {
+    std::istringstream words(line);
+    std::string source;
+    std::string place;
+    std::string listed_kind;
+    words >> source >> place >> listed_kind;
+    if (unescaped(place) == directory) kind = listed_kind;
+  }
+  return kind;
+}
+
+// statfs and not stat, which the kernel answers for a dead mount with what it remembers.
+bool is_dead(const std::string& directory) {
+  struct statfs found{};
+  return ::statfs(directory.c_str(), &found) != 0 && errno == ENOTCONN;
+}
+
+Status remove_dead_mounts(const std::string& directory) {
+  while (is_dead(directory)) {
+    if (mounted_kind(directory) != kKind) {
       return {StatusCode::kConflict,
               fmt::format("'{0}' has a mount that nobody serves any more: run umount -l '{0}'",
                           directory)};
     }
-    return file_error(errno, "mount on", directory);
+    MR_RETURN_IF_ERROR(unmount_fuse(directory, true));
+    log_warn("a mount that nobody served any more is taken away", {{"directory", directory}});
   }
+  return {};
+}
+
+Status check_directory(const std::string& directory) {
+  struct stat found{};
+  if (::stat(directory.c_str(), &found) != 0) return file_error(errno, "mount on", directory);
   if (!S_ISDIR(found.st_mode)) {
     return {StatusCode::kInvalidArgument, fmt::format("'{}' is not a directory", directory)};
   }
@@ -51,7 +95,7 @@ Result<File> mount_as_root(const FuseMountRequest& request) {
   const std::string options =
       fmt::format("fd={},rootmode=40000,user_id={},group_id={},default_permissions,allow_other",
                   descriptor, ::geteuid(), ::getegid());
-  if (::mount(request.source.c_str(), request.directory.c_str(), "fuse.millrace",
+  if (::mount(request.source.c_str(), request.directory.c_str(), kKind,
               MS_RDONLY | MS_NOSUID | MS_NODEV, options.c_str()) != 0) {
     if (errno == EPERM) {
       return failure(StatusCode::kPermissionDenied,
@@ -67,6 +111,7 @@ Result<File> mount_as_root(const FuseMountRequest& request) {
 }  // namespace
 
 Result<File> mount_fuse(const FuseMountRequest& request) {
+  MR_RETURN_IF_ERROR(remove_dead_mounts(request.directory));
   MR_RETURN_IF_ERROR(check_directory(request.directory));
   if (::geteuid() == 0) return mount_as_root(request);
   if (::access("/dev/fuse", R_OK | W_OK) != 0) return failure(no_device(errno));

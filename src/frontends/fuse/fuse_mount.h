@@ -17,8 +17,11 @@ struct FuseMountRequest {
 // Mounts, and returns the device to serve it by. As root by the kernel's own call, else by
 // fusermount3. Nothing is answered until the device is served.
 //
+// A mount of ours that nobody serves any more is taken away first: only a kill of both the daemon
+// and the keeper leaves one.
+//
 // kNotFound when the directory or /dev/fuse is missing, kPermissionDenied when we may not,
-// kConflict when the directory is a mount of ours already; each message says what to do.
+// kConflict when a dead mount of somebody else is there; each message says what to do.
 Result<File> mount_fuse(const FuseMountRequest& request);
 
 // kConflict while somebody uses it, kNotFound when nothing is mounted there. `lazy` takes it out of

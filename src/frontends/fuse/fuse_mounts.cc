@@ -1,7 +1,10 @@
 #include "frontends/fuse/fuse_mounts.h"
 
+#include <poll.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <array>
 #include <utility>
 
 #include <fmt/format.h>
@@ -12,8 +15,22 @@
 #include "frontends/fuse/mount_facts.h"
 
 namespace millrace {
+namespace {
 
-FuseMounts::FuseMounts(Parts parts) : parts_(std::move(parts)) {}
+// Between two keepers that are started because the one before has gone, whatever it is that ends
+// them.
+constexpr Duration kKeeperPause = std::chrono::seconds(1);
+
+std::string facts_text(const FuseMountPlan& plan, const FuseView& view) {
+  return mount_facts_text({.path = plan.path, .allow_other = plan.allow_other, .view = view});
+}
+
+}  // namespace
+
+FuseMounts::FuseMounts(Parts parts)
+    : parts_(std::move(parts)),
+      wake_(File::adopt(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd")),
+      watching_([this] { watch(); }) {}
 
 FuseMounts::~FuseMounts() { stop(parts_.clock.now()); }
 
@@ -48,19 +65,71 @@ std::unique_ptr<FuseSession> FuseMounts::session(File device, OpenTable opens,
                                                  .work = parts_.work,
                                                  .metrics = parts_.metrics,
                                                  .callers = callers_,
-                                                 .timeout = parts_.timeout});
+                                                 .timeout = parts_.timeout,
+                                                 .ended = [this] { wake(); }});
 }
 
 Status FuseMounts::keep(const FuseMountPlan& plan, const FuseView& view, int device, int opens) {
-  if (!keeper_) {
-    MR_ASSIGN_OR_RETURN(FuseKeeper started,
-                        FuseKeeper::start(parts_.keeper_socket, parts_.restart));
-    keeper_.emplace(std::move(started));
+  if (!keeper_ || keeper_->is_gone()) MR_RETURN_IF_ERROR(start_keeper());
+  return keeper_->keep(plan.directory, facts_text(plan, view), device, opens);
+}
+
+Status FuseMounts::start_keeper() {
+  MR_ASSIGN_OR_RETURN(FuseKeeper started, FuseKeeper::start(parts_.keeper_socket, parts_.restart));
+  keeper_ = std::make_shared<FuseKeeper>(std::move(started));
+  wake();
+  for (const auto& [directory, mount] : mounts_) {
+    FuseConnection& connection = mount.session->connection();
+    MR_RETURN_IF_ERROR(keeper_->keep(directory, facts_text(mount.plan, connection.view),
+                                     connection.device.descriptor(),
+                                     connection.files.opens_descriptor()));
   }
-  return keeper_->keep(
-      plan.directory,
-      mount_facts_text({.path = plan.path, .allow_other = plan.allow_other, .view = view}), device,
-      opens);
+  if (!mounts_.empty()) {
+    log_warn("the keeper of mounts was killed, and another has taken its place",
+             {{"mounts", mounts_.size()}});
+  }
+  return {};
+}
+
+bool FuseMounts::is_keeper_missing() {
+  return !mounts_.empty() && (!keeper_ || keeper_->is_gone());
+}
+
+void FuseMounts::wake() const {
+  const std::uint64_t one = 1;
+  // Can only fail when the counter is full, and then the thread is awake anyway.
+  [[maybe_unused]] const auto written = ::write(wake_.descriptor(), &one, sizeof(one));
+}
+
+void FuseMounts::watch() {
+  TimePoint next_start{};
+  while (true) {
+    std::shared_ptr<FuseKeeper> keeper;
+    bool is_missing = false;
+    {
+      MutexLock lock(mutex_);
+      if (stopping_) return;
+      drop_ended();
+      is_missing = is_keeper_missing();
+      if (is_missing && parts_.clock.now() >= next_start) {
+        const Status started = start_keeper();
+        if (!started.ok()) {
+          log_error("no keeper of mounts can be started; without one they end with this process",
+                    {{"error", started.message()}});
+        }
+        next_start = parts_.clock.now() + kKeeperPause;
+        is_missing = is_keeper_missing();
+      }
+      keeper = keeper_;
+    }
+    const int watched_keeper = keeper && !is_missing ? keeper->descriptor() : -1;
+    std::array<pollfd, 2> watched{
+        {{wake_.descriptor(), POLLIN, 0}, {watched_keeper, POLLRDHUP, 0}}};
+    const auto pause = std::chrono::ceil<std::chrono::milliseconds>(kKeeperPause).count();
+    ::poll(watched.data(), watched.size(), is_missing ? static_cast<int>(pause) : -1);
+    std::uint64_t ignored = 0;
+    [[maybe_unused]] const auto got = ::read(wake_.descriptor(), &ignored, sizeof(ignored));
+  }
 }
 
 Result<FuseMountInfo> FuseMounts::mount(const RequestContext& context, const FuseMountPlan& plan) {
@@ -97,7 +166,8 @@ Status FuseMounts::take_over() {
   Result<std::vector<KeptMount>> kept = found->kept();
   // It ended just now: it had nothing to keep, or gave it up.
   if (!kept) return kept.error() == StatusCode::kUnavailable ? Status() : kept.error();
-  keeper_.emplace(*std::move(found));
+  keeper_ = std::make_shared<FuseKeeper>(*std::move(found));
+  wake();
   for (KeptMount& mount : *kept) {
     const std::string directory = mount.directory;
     const Status resumed = resume(std::move(mount));
@@ -158,15 +228,15 @@ void FuseMounts::leave_keeper() {
   // It has nothing to keep any more, and ends when we are gone from it.
   static_cast<void>(keeper_->leave());
   keeper_.reset();
+  wake();
 }
 
 void FuseMounts::let_go(const std::string& directory) {
   if (!keeper_) return;
   const Status status = keeper_->let_go(directory);
-  if (!status.ok()) {
-    log_warn("the keeper of mounts does not answer; the next mount starts another",
-             {{"error", status.message()}});
-    keeper_.reset();
+  // One that has gone is replaced by another, which does not know this mount.
+  if (!status.ok() && status != StatusCode::kUnavailable) {
+    log_warn("the keeper of mounts does not let go of one", {{"error", status.message()}});
   }
 }
 
@@ -190,6 +260,12 @@ std::vector<FuseMountInfo> FuseMounts::list() {
 }
 
 void FuseMounts::stop(TimePoint deadline) {
+  {
+    MutexLock lock(mutex_);
+    stopping_ = true;
+  }
+  wake();
+  if (watching_.joinable()) watching_.join();
   MutexLock lock(mutex_);
   for (auto& [directory, mount] : mounts_) {
     if (mount.session->is_over()) continue;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/mutex.h"
@@ -32,7 +33,8 @@ struct FuseMountInfo {
 };
 
 // The mounts of a daemon, from their making to their end, over its own end too: a keeper holds them
-// while there is none.
+// while there is none. A thread watches what comes from outside: a keeper that is killed is
+// replaced at once, and mounts that somebody else ended are dropped.
 //
 // Lifecycle: take_over() once, before all else; stop() unmounts all. Safe from any thread.
 class FuseMounts {
@@ -72,8 +74,15 @@ class FuseMounts {
 
   Result<FuseView> view(const RequestContext& context, const FuseMountPlan& plan);
   std::unique_ptr<FuseSession> session(File device, OpenTable opens, const FuseView& view);
+  // Gives a mount to the keeper, and starts one where there is none.
   Status keep(const FuseMountPlan& plan, const FuseView& view, int device, int opens)
       MR_REQUIRES(mutex_);
+  // Starts a keeper and gives it all mounts.
+  Status start_keeper() MR_REQUIRES(mutex_);
+  bool is_keeper_missing() MR_REQUIRES(mutex_);
+  void watch() MR_EXCLUDES(mutex_);
+  // Has the watching thread look again.
+  void wake() const;
   Status resume(KeptMount kept) MR_REQUIRES(mutex_);
   // Drops what was unmounted by others.
   void drop_ended() MR_REQUIRES(mutex_);
@@ -84,11 +93,15 @@ class FuseMounts {
 
   const Parts parts_;
   FuseCallers callers_;
+  const File wake_;  // An eventfd.
   Mutex mutex_;
-  std::optional<FuseKeeper> keeper_ MR_GUARDED_BY(mutex_);
+  bool stopping_ MR_GUARDED_BY(mutex_) = false;
+  // Shared with the thread that watches it.
+  std::shared_ptr<FuseKeeper> keeper_ MR_GUARDED_BY(mutex_);
   std::map<std::string, Mount> mounts_ MR_GUARDED_BY(mutex_);  // By directory.
   // Out of sight, and served until the last reader is gone. They do not outlive this process.
   std::vector<std::unique_ptr<FuseSession>> detached_ MR_GUARDED_BY(mutex_);
+  std::thread watching_;
 };
 
 }  // namespace millrace

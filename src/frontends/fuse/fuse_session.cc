@@ -83,6 +83,7 @@ void FuseSession::serve() {
     if (received == FuseDevice::Received::kNothing) continue;
     if (received == FuseDevice::Received::kUnmounted) {
       over_ = true;
+      connection_.parts.ended();
       break;
     }
     if (--idle_ == 0) add_thread();
