@@ -2,13 +2,13 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <utility>
 
 #include "base/log.h"
 #include "frontends/fuse/fuse_init.h"
-#include "frontends/fuse/fuse_operations.h"
 
 namespace millrace {
 namespace {
@@ -123,7 +123,49 @@ void FuseSession::dispatch(ByteView bytes) {
   const FuseHandler handler = fuse_handler(header.opcode);
   count(handler.counted);
   if (handler.operation == nullptr) return connection_.device.fail(header.unique, ENOSYS);
-  handler.operation(FuseCall(connection_, header), *request);
+  FuseCall call(connection_, header);
+  if (begin_call()) {
+    handler.operation(std::move(call), *request);
+    end_call();
+  } else {
+    MutexLock lock(mutex_);
+    waiting_.push_back({handler.operation, std::move(call), {bytes.begin(), bytes.end()}});
+    ++waiting_count_;
+  }
+  run_waiting();
+}
+
+bool FuseSession::begin_call() {
+  std::size_t running = calls_at_once_;
+  do {
+    if (running == kCallsAtOnceMax) return false;
+  } while (!calls_at_once_.compare_exchange_weak(running, running + 1));
+  return true;
+}
+
+// Whoever adds a call looks afterwards whether a thread is free, and who becomes free looks
+// afterwards whether a call waits; so one of them sees the other, and no call is left.
+void FuseSession::run_waiting() {
+  while (waiting_count_ != 0 && begin_call()) {
+    if (std::optional<WaitingCall> next = take_waiting()) {
+      const Result<FuseRequest> request = FuseRequest::parse(next->request);
+      if (request) next->operation(std::move(next->call), *request);
+    }
+    end_call();
+  }
+}
+
+std::optional<FuseSession::WaitingCall> FuseSession::take_waiting(
+    std::optional<std::uint64_t> unique) {
+  MutexLock lock(mutex_);
+  const auto found = std::ranges::find_if(waiting_, [&unique](const WaitingCall& waiting) {
+    return !unique || waiting.call.unique() == *unique;
+  });
+  if (found == waiting_.end()) return std::nullopt;
+  std::optional<WaitingCall> taken(std::move(*found));
+  waiting_.erase(found);
+  --waiting_count_;
+  return taken;
 }
 
 void FuseSession::initialise(const FuseRequest& request) {
@@ -139,8 +181,9 @@ void FuseSession::interrupt(const FuseRequest& request) {
   const Result<fuse_interrupt_in> in = request.body<fuse_interrupt_in>();
   // EAGAIN: it is just being taken, or was just answered; the kernel asks again in the first case.
   if (!in || !connection_.calls.interrupt(in->unique)) {
-    connection_.device.fail(request.header().unique, EAGAIN);
+    return connection_.device.fail(request.header().unique, EAGAIN);
   }
+  if (std::optional<WaitingCall> waiting = take_waiting(in->unique)) waiting->call.fail_with(EINTR);
 }
 
 }  // namespace millrace

@@ -1,12 +1,15 @@
 #pragma once
 
 #include <atomic>
+#include <list>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
 #include "base/mutex.h"
 #include "frontends/fuse/fuse_connection.h"
+#include "frontends/fuse/fuse_operations.h"
 #include "frontends/fuse/fuse_request.h"
 
 namespace millrace {
@@ -16,7 +19,9 @@ namespace millrace {
 // Lifecycle: start() or take_over() once; stop() or the destructor ends the service, and leaves the
 // mount to whoever holds the device then. The mount itself is the owner's to make and to end.
 // Threads are added with the load: one always waits for the next request, so that requests that
-// block on the store do not hold up those that need not.
+// block on the store do not hold up those that need not. Also when all that may block do: one
+// thread is left to take what the kernel sends, above all its interrupts, since who waits for an
+// answer can only be killed by one. Calls that it takes wait for a thread that may block.
 class FuseSession {
  public:
   FuseSession(FuseDevice device, OpenTable table, const FuseView& view, const FuseParts& parts);
@@ -37,10 +42,25 @@ class FuseSession {
 
  private:
   static constexpr std::size_t kThreadsMax = 64;
+  static constexpr std::size_t kCallsAtOnceMax = kThreadsMax - 1;
+
+  // A call that no thread has time for. The kernel bounds them: each has a process that waits.
+  struct WaitingCall {
+    FuseOperation operation;
+    FuseCall call;
+    std::vector<std::byte> request;
+  };
 
   void add_thread() MR_EXCLUDES(mutex_);
   void serve();
   void dispatch(ByteView bytes);
+  // False when as many calls run as may. Else the caller runs one, and ends it with end_call().
+  bool begin_call();
+  void end_call() { --calls_at_once_; }
+  void run_waiting() MR_EXCLUDES(mutex_);
+  // The next, or the one of a request.
+  std::optional<WaitingCall> take_waiting(std::optional<std::uint64_t> unique = {})
+      MR_EXCLUDES(mutex_);
   void initialise(const FuseRequest& request);
   void interrupt(const FuseRequest& request);
 
@@ -51,9 +71,12 @@ class FuseSession {
   std::atomic<bool> over_ = false;
   std::atomic<std::size_t> idle_ = 0;
   std::atomic<std::size_t> running_ = 0;
+  std::atomic<std::size_t> calls_at_once_ = 0;
+  std::atomic<std::size_t> waiting_count_ = 0;
 
   Mutex mutex_;
   std::vector<std::thread> threads_ MR_GUARDED_BY(mutex_);
+  std::list<WaitingCall> waiting_ MR_GUARDED_BY(mutex_);
 };
 
 }  // namespace millrace

@@ -282,6 +282,42 @@ TEST_F(FuseSessionTest, S23AReaderThatIsKilledLeavesNothingBehind) {
   EXPECT_TRUE(mounted("large.bin") == source("large.bin")) << "others are served";
 }
 
+TEST_F(FuseSessionTest, S23ReadersCanBeKilledAlsoWhenMoreWaitThanThereAreThreads) {
+  ASSERT_NO_FATAL_FAILURE(world.mount("/", FuseOpening::kPassthrough));
+  ASSERT_TRUE(std::filesystem::exists(world.mounted("datasets")));
+  world.faulty->set_plan([](const FaultableCall&) -> std::optional<Fault> {
+    return Fault{.kind = Fault::Kind::kHang};
+  });
+  constexpr std::size_t kReaders = 80;
+  const std::uint64_t before = world.requests(FuseMetricOperation::kLookup);
+  std::set<pid_t> readers;
+  for (std::size_t n = 0; n < kReaders; ++n) {
+    const std::string path = world.mounted("datasets/cold" + std::to_string(n));
+    const pid_t reader = ::fork();
+    if (reader == 0) {
+      struct stat found{};
+      ::_exit(::stat(path.c_str(), &found) == 0 ? 0 : 1);
+    }
+    readers.insert(reader);
+  }
+  // Far less than the 20 s after which each call would end by itself.
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  const auto in_time = [deadline] { return std::chrono::steady_clock::now() < deadline; };
+  while (world.requests(FuseMetricOperation::kLookup) < before + kReaders && in_time())
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  for (const pid_t reader : readers)
+    ::kill(reader, SIGKILL);
+  while (!readers.empty() && in_time()) {
+    std::erase_if(readers, [](pid_t reader) { return ::waitpid(reader, nullptr, WNOHANG) != 0; });
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_EQ(readers.size(), 0U) << "cannot be killed";
+  for (const pid_t reader : readers)
+    ::waitpid(reader, nullptr, 0);
+  world.faulty->set_plan(no_faults());
+  EXPECT_TRUE(mounted("datasets/a/v1/whole.bin") == source("whole.bin")) << "others are served";
+}
+
 TEST_P(FuseOpeningTest, AnotherServiceGoesOnWhereOneWasKilled) {
   mount_version(GetParam());
   const std::string wanted = source("whole.bin");
