@@ -1,8 +1,9 @@
 #include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
-#include <filesystem>
 #include <memory>
 
 #include <fmt/format.h>
@@ -10,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/control_client.h"
 #include "cli/daemon_start.h"
+#include "cli/mount_directory.h"
 #include "cli/mount_options.h"
 #include "frontends/fuse/fuse_mount.h"
 #include "frontends/fuse/fusermount.h"
@@ -28,15 +30,17 @@ struct MountFlags {
   bool foreground = false;
 };
 
-Result<std::string> absolute_directory(const std::string& directory) {
-  std::error_code error;
-  const std::filesystem::path path = std::filesystem::canonical(directory, error);
-  if (error) {
-    return failure(StatusCode::kNotFound,
-                   fmt::format("cannot mount on '{}': {}; make the directory first", directory,
-                               error.message()));
+Result<std::string> existing_directory(const std::string& given) {
+  Result<std::string> directory = mount_directory(given);
+  struct stat found{};
+  // A mount that nobody serves any more answers with a failure, and is the daemon's to see to.
+  if (directory && ::lstat(directory->c_str(), &found) != 0 && errno == ENOENT) {
+    directory = failure(StatusCode::kNotFound, "No such file or directory");
   }
-  return path.string();
+  if (directory) return directory;
+  return failure(StatusCode::kNotFound,
+                 fmt::format("cannot mount on '{}': {}; make the directory first", given,
+                             directory.error().message()));
 }
 
 Result<bool> is_mounted(ControlClient& client, const std::string& directory) {
@@ -74,7 +78,7 @@ Result<int> mount(Session& session, const MountFlags& given) {
                    "--allow-other needs the line 'user_allow_other' in /etc/fuse.conf");
   }
   const std::string source = flags.places.size() == 2 ? flags.places.front() : "";
-  MR_ASSIGN_OR_RETURN(const std::string directory, absolute_directory(flags.places.back()));
+  MR_ASSIGN_OR_RETURN(const std::string directory, existing_directory(flags.places.back()));
   MR_RETURN_IF_ERROR(ensure_daemon(session));
   // From here on a signal is how the mount is ended.
   if (flags.foreground) session.interrupt().expect(std::chrono::seconds(20));

@@ -1,10 +1,8 @@
-#include <filesystem>
 #include <memory>
-
-#include <fmt/format.h>
 
 #include "cli/command.h"
 #include "cli/control_client.h"
+#include "cli/mount_directory.h"
 
 namespace millrace::cli {
 namespace {
@@ -15,13 +13,9 @@ struct UmountFlags {
 };
 
 Result<int> umount(Session& session, const UmountFlags& flags) {
-  // Not canonical(): that would ask the mount, which may be busy or dead.
-  const std::string directory =
-      std::filesystem::absolute(flags.directory).lexically_normal().string();
-  const bool has_end = directory.size() > 1 && directory.ends_with('/');
-  const std::string path =
-      "/v1/mounts/" +
-      ControlClient::component(has_end ? directory.substr(0, directory.size() - 1) : directory);
+  // What leads nowhere now may still have led to a mount that was lost with its directory.
+  const std::string directory = mount_directory(flags.directory).value_or(flags.directory);
+  const std::string path = "/v1/mounts/" + ControlClient::component(directory);
   MR_ASSIGN_OR_RETURN([[maybe_unused]] const Json answer,
                       ControlClient(session).send(session.context(), HttpMethod::kDelete,
                                                   path + (flags.lazy ? "?lazy=true" : "")));

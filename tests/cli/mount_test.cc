@@ -32,6 +32,18 @@ TEST_F(MountTest, OneCommandShowsAVersionAndOneEndsIt) {
   })) << "the keeper ends with the last mount";
 }
 
+TEST_F(MountTest, APathLeadsToItsMountHoweverItIsWritten) {
+  succeed("ln -s mnt lnk; ln -s $DIR/lnk far; mkdir sub; ln -s .. sub/up");
+  for (const std::string name :
+       {"lnk", "lnk/", "far", "mnt/", "./mnt/.", "sub/../mnt", "sub/up/mnt"}) {
+    succeed("millrace mount a@v1 " + name);
+    EXPECT_TRUE(is_mounted()) << name;
+    succeed("millrace umount " + name);
+    EXPECT_FALSE(is_mounted()) << name;
+  }
+  succeed("(cd mnt; millrace mount a@v1 .); millrace umount $DIR/mnt");
+}
+
 TEST_F(MountTest, OrdinaryProgramsReadIt) {
   succeed("millrace mount a@v1 mnt");
   succeed("(cd mnt && sha256sum --quiet -c ../sums)");
