@@ -74,8 +74,10 @@ Result<int> mount(Session& session, const MountFlags& given) {
                         parse_fuse_opening(flags.opening));
   }
   if (flags.allow_other && ::geteuid() != 0 && !users_may_allow_other()) {
-    return failure(StatusCode::kPermissionDenied,
-                   "--allow-other needs the line 'user_allow_other' in /etc/fuse.conf");
+    return failure(
+        StatusCode::kPermissionDenied,
+        "--allow-other is for root alone here: check the file /etc/fuse.conf, which needs "
+        "the line 'user_allow_other'");
   }
   const std::string source = flags.places.size() == 2 ? flags.places.front() : "";
   MR_ASSIGN_OR_RETURN(const std::string directory, existing_directory(flags.places.back()));

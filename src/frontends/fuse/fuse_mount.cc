@@ -29,6 +29,12 @@ Status no_device(int error) {
             "this machine has no /dev/fuse: load the kernel module (modprobe fuse), or give the "
             "container the device (docker run --device /dev/fuse)"};
   }
+  if (error == EACCES || error == EPERM) {
+    return {
+        StatusCode::kPermissionDenied,
+        "this user may not open /dev/fuse: check the rights of the device (chmod 666 /dev/fuse), "
+        "and that the container may use it (docker run --device /dev/fuse)"};
+  }
   return file_error(error, "open", "/dev/fuse");
 }
 
@@ -99,8 +105,9 @@ Result<File> mount_as_root(const FuseMountRequest& request) {
               MS_RDONLY | MS_NOSUID | MS_NODEV, options.c_str()) != 0) {
     if (errno == EPERM) {
       return failure(StatusCode::kPermissionDenied,
-                     fmt::format("the kernel does not let us mount on '{}': a container needs "
-                                 "CAP_SYS_ADMIN (docker run --cap-add SYS_ADMIN)",
+                     fmt::format("the kernel does not let us mount on '{}': check the "
+                                 "capabilities, a container needs CAP_SYS_ADMIN (docker run "
+                                 "--cap-add SYS_ADMIN)",
                                  request.directory));
     }
     return failure(file_error(errno, "mount on", request.directory));
@@ -126,16 +133,25 @@ Status unmount_fuse(const std::string& directory, bool lazy) {
   if (::umount2(directory.c_str(), UMOUNT_NOFOLLOW | (lazy ? MNT_DETACH : 0)) == 0) return {};
   switch (errno) {
     case EBUSY:
-      return {StatusCode::kConflict,
-              fmt::format("'{0}' is in use: end what uses it (fuser -vm '{0}'), or take it out of "
-                          "sight with --lazy",
-                          directory)};
+      return mount_in_use(directory);
     case EINVAL:
     case ENOENT:
-      return {StatusCode::kNotFound, fmt::format("nothing is mounted on '{}'", directory)};
+      return nothing_mounted(directory);
     default:
       return file_error(errno, "unmount", directory);
   }
+}
+
+Status mount_in_use(const std::string& directory) {
+  return {
+      StatusCode::kConflict,
+      fmt::format("'{0}' is in use: end what uses it (fuser -vm '{0}'), or take it out of sight "
+                  "with --lazy",
+                  directory)};
+}
+
+Status nothing_mounted(const std::string& directory) {
+  return {StatusCode::kNotFound, fmt::format("nothing is mounted on '{}'", directory)};
 }
 
 void raise_readahead(const std::string& directory) {

@@ -27,6 +27,9 @@ Result<File> mount_fuse(const FuseMountRequest& request);
 // kConflict while somebody uses it, kNotFound when nothing is mounted there. `lazy` takes it out of
 // sight at once, and ends it when its last user is gone.
 Status unmount_fuse(const std::string& directory, bool lazy);
+// What it says then.
+Status mount_in_use(const std::string& directory);
+Status nothing_mounted(const std::string& directory);
 
 // Lets the kernel read ahead as far as a request may be long. Only root may; otherwise reads come
 // in pieces of 128 KiB, which costs some speed and nothing else.

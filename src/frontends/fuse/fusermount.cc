@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "frontends/fuse/fuse_mount.h"
 #include "platform/file_error.h"
 #include "platform/passed_files.h"
 
@@ -69,9 +70,11 @@ Status check(const Outcome& outcome) {
     return {StatusCode::kUnsupported,
             "mounting without being root needs fusermount3: install the package fuse3"};
   }
+  const std::string said = outcome.message.empty()
+                               ? fmt::format("{} ended with {}", kProgram, outcome.exit)
+                               : outcome.message;
   return {StatusCode::kPermissionDenied,
-          outcome.message.empty() ? fmt::format("fusermount3 ended with {}", outcome.exit)
-                                  : outcome.message};
+          said + "; check the rights of this user on the directory, and /etc/fuse.conf"};
 }
 
 }  // namespace
@@ -95,6 +98,9 @@ Result<File> fusermount(const std::string& directory, const std::string& options
 
 Status fusermount_unmount(const std::string& directory, bool lazy) {
   MR_ASSIGN_OR_RETURN(const Outcome outcome, run({kProgram, lazy ? "-uz" : "-u", directory}, -1));
+  // It has one exit code for all, and its words are never translated.
+  if (outcome.message.contains("busy")) return mount_in_use(directory);
+  if (outcome.message.contains("not found in")) return nothing_mounted(directory);
   return check(outcome);
 }
 

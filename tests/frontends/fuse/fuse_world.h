@@ -2,8 +2,10 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,8 +40,10 @@ class FuseWorld : public PublishWorld {
         .value();
   }
 
-  // A part of the tree: "datasets/a/v1".
-  void mount(std::string_view path, FuseOpening opening) {
+  // A part of the tree: "datasets/a/v1". `start` may do it in another way than usual.
+  void mount(
+      std::string_view path, FuseOpening opening,
+      const std::function<void(FuseSession&)>& start = [](FuseSession& made) { made.start(); }) {
     const NodeAttributes root = files().resolve(context, path).value();
     view_ = {.root = root.number,
              .is_immutable = place_of(root.number) == NodePlace::kVersion,
@@ -52,7 +56,7 @@ class FuseWorld : public PublishWorld {
     kept_device_ = File::adopt(::dup(device->descriptor()), "kept device");
     kept_opens_ = File::adopt(::dup(opens.descriptor()), "kept opens");
     make_session(*std::move(device), std::move(opens));
-    session_->start();
+    start(*session_);
     raise_readahead(target_.root());
   }
   // What a killed daemon leaves: the mount, and what the keeper holds of it.
