@@ -24,9 +24,8 @@ constexpr int kLookAgainMs = 1000;
 
 struct MountFlags {
   std::vector<std::string> places;  // [SOURCE] DIR
-  std::string opening = "auto";
-  std::string options;
-  bool allow_other = false;
+  MountOptions options;
+  std::string option_text;  // Of mount(8).
   bool foreground = false;
 };
 
@@ -66,14 +65,25 @@ Result<int> stay(Session& session, ControlClient& client, const std::string& dir
   return 0;
 }
 
-Result<int> mount(Session& session, const MountFlags& given) {
-  MountFlags flags = given;
-  MR_RETURN_IF_ERROR(apply_mount_options(given.options, flags.opening, flags.allow_other));
-  if (flags.opening != "auto") {
-    MR_ASSIGN_OR_RETURN([[maybe_unused]] const FuseOpening opening,
-                        parse_fuse_opening(flags.opening));
+// What mount(8) asks for with "noexec", and for "user" too.
+Status make_noexec(Session& session, const std::string& directory) {
+  if (::geteuid() != 0) {
+    session.note("programs on the mount can be run: only root can mount with noexec");
+    return {};
   }
-  if (flags.allow_other && ::geteuid() != 0 && !users_may_allow_other()) {
+  const Status status = forbid_execution(directory);
+  if (!status.ok()) static_cast<void>(unmount_fuse(directory, true));
+  return status;
+}
+
+Result<int> mount(Session& session, const MountFlags& flags) {
+  MountOptions options = flags.options;
+  MR_RETURN_IF_ERROR(apply_mount_options(flags.option_text, options));
+  if (options.opening != "auto") {
+    MR_ASSIGN_OR_RETURN([[maybe_unused]] const FuseOpening opening,
+                        parse_fuse_opening(options.opening));
+  }
+  if (options.allow_other && ::geteuid() != 0 && !users_may_allow_other()) {
     return failure(
         StatusCode::kPermissionDenied,
         "--allow-other is for root alone here: check the file /etc/fuse.conf, which needs "
@@ -89,8 +99,9 @@ Result<int> mount(Session& session, const MountFlags& given) {
                       client.send(session.context(), HttpMethod::kPost, "/v1/mounts",
                                   {{"source", source},
                                    {"directory", directory},
-                                   {"opening", flags.opening},
-                                   {"allow_other", flags.allow_other}}));
+                                   {"opening", options.opening},
+                                   {"allow_other", options.allow_other}}));
+  if (!options.allow_execution) MR_RETURN_IF_ERROR(make_noexec(session, directory));
   if (session.output().json()) {
     MR_RETURN_IF_ERROR(session.output().document(mounted));
   } else {
@@ -119,15 +130,16 @@ void register_mount(CommandLine& line, CLI::App& root) {
       ->required()
       ->expected(1, 2);
   command
-      ->add_option("--opening", flags->opening,
+      ->add_option("--opening", flags->options.opening,
                    "How files are opened: passthrough (large files), stateless (small files), auto")
       ->type_name("auto|passthrough|stateless");
-  command->add_flag("--allow-other", flags->allow_other, "Other users may look too");
+  command->add_flag("--allow-other", flags->options.allow_other, "Other users may look too");
   command->add_flag("--foreground", flags->foreground, "Stay until the mount ends; Ctrl-C ends it");
   command
-      ->add_option("-o", flags->options,
-                   "The same as mount(8) gives it: opening=MODE,allow_other; ro, _netdev and "
-                   "others of /etc/fstab are passed over")
+      ->add_option(
+          "-o", flags->option_text,
+          "The same as mount(8) gives it: opening=MODE,allow_other,noexec; ro, _netdev and "
+          "others of /etc/fstab are passed over")
       ->type_name("OPTIONS");
   line.runs(command, [flags](Session& session) { return mount(session, *flags); });
 }

@@ -11,10 +11,23 @@
 namespace millrace::cli {
 namespace {
 
-// What the mount is anyway, and what mount(8), systemd and init scripts say to themselves.
-constexpr std::array<std::string_view, 14> kPassedOver = {
-    "ro",     "defaults", "auto", "noauto",  "user", "nouser", "users",
-    "nofail", "_netdev",  "exec", "noatime", "dev",  "nosuid", "nodev"};
+// What mount(8) takes for every file system. The mount is so anyway, or it is about times of access
+// and writes, which there are none of; the rest is what mount(8), systemd and init scripts say to
+// themselves.
+constexpr std::array<std::string_view, 37> kPassedOver = {
+    "ro",         "defaults", "auto",       "noauto",      "user",          "nouser",
+    "users",      "nousers",  "owner",      "noowner",     "group",         "nogroup",
+    "nofail",     "_netdev",  "dev",        "nodev",       "suid",          "nosuid",
+    "async",      "sync",     "dirsync",    "atime",       "noatime",       "diratime",
+    "nodiratime", "relatime", "norelatime", "strictatime", "nostrictatime", "lazytime",
+    "nolazytime", "iversion", "noiversion", "mand",        "nomand",        "silent",
+    "loud"};
+
+// "x-systemd.automount", "X-mount.mkdir", "comment=systemd.automount".
+bool is_for_others(std::string_view option) {
+  return option.starts_with("x-") || option.starts_with("X-") || option.starts_with("comment=") ||
+         std::ranges::count(kPassedOver, option) != 0;
+}
 
 std::vector<std::string> split(std::string_view text) {
   std::vector<std::string> parts;
@@ -37,16 +50,18 @@ std::string setting_flag(std::string_view name) {
 
 }  // namespace
 
-Status apply_mount_options(const std::string& options, std::string& opening, bool& allow_other) {
+Status apply_mount_options(const std::string& text, MountOptions& options) {
   constexpr std::string_view kOpening = "opening=";
-  for (const std::string& option : split(options)) {
+  for (const std::string& option : split(text)) {
     if (option.starts_with(kOpening)) {
-      opening = option.substr(kOpening.size());
+      options.opening = option.substr(kOpening.size());
     } else if (option == "allow_other") {
-      allow_other = true;
+      options.allow_other = true;
+    } else if (option == "exec" || option == "noexec") {
+      options.allow_execution = option == "exec";
     } else if (option == "rw") {
       return {StatusCode::kInvalidArgument, "a mount cannot be written: use ro instead of rw"};
-    } else if (!option.starts_with("x-") && !std::ranges::count(kPassedOver, option)) {
+    } else if (!is_for_others(option)) {
       return {StatusCode::kInvalidArgument,
               fmt::format("unknown mount option '{}': there are opening=MODE and allow_other, and "
                           "in /etc/fstab each setting of docs/config.md",

@@ -7,9 +7,15 @@
 
 namespace millrace::cli {
 
+struct MountOptions {
+  std::string opening = "auto";
+  bool allow_other = false;
+  bool allow_execution = true;
+};
+
 // The options of mount(8) and /etc/fstab, "ro,opening=stateless,allow_other". Those that are other
-// programs' are passed over; kInvalidArgument names what nobody knows.
-Status apply_mount_options(const std::string& options, std::string& opening, bool& allow_other);
+// programs', or make no difference here, are passed over; kInvalidArgument names what nobody knows.
+Status apply_mount_options(const std::string& text, MountOptions& options);
 
 // The command line of `mount.millrace SOURCE DIR [-sfnv] [-o OPTIONS]`, by which mount(8) calls us,
 // as one of ours: what is a setting of ours among the options ("store=s3://b",

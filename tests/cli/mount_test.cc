@@ -17,6 +17,7 @@ using millrace::testing::ChildProcess;
 using millrace::testing::FaultProxy;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST_F(MountTest, OneCommandShowsAVersionAndOneEndsIt) {
   const Outcome mounted = succeed("millrace mount a@v1 mnt");
@@ -163,6 +164,19 @@ TEST_F(MountTest, MountEightCallsItByItsHelpersName) {
   const Outcome refused = bash("cd $DIR; bin/mount.millrace a@v1 $DIR/mnt -o rw");
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_THAT(refused.err, HasSubstr("use ro instead of rw"));
+}
+
+TEST_F(MountTest, TheOptionsThatEveryFileSystemHasAreTaken) {
+  succeed("ln -s $(command -v millrace) bin/mount.millrace");
+  succeed(
+      "bin/mount.millrace a@v1 $DIR/mnt -o "
+      "ro,suid,dev,exec,async,relatime,nodiratime,lazytime,user,"
+      "nofail,comment=x,x-systemd.automount,X-mount.mkdir; cmp tree/large.bin mnt/large.bin");
+  EXPECT_THAT(succeed("findmnt -no OPTIONS mnt").out,
+              AllOf(HasSubstr("ro,nosuid,nodev"), Not(HasSubstr("noexec"))));
+  succeed("millrace umount mnt; bin/mount.millrace a@v1 $DIR/mnt -o noexec,sync,strictatime");
+  EXPECT_THAT(succeed("findmnt -no OPTIONS mnt").out, HasSubstr("ro,nosuid,nodev,noexec"));
+  succeed("cmp tree/large.bin mnt/large.bin");
 }
 
 TEST_F(MountTest, InTheForegroundItEndsWithTheCommand) {

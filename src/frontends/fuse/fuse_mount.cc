@@ -21,6 +21,7 @@ namespace millrace {
 namespace {
 
 constexpr int kReadAheadKib = 1024;
+constexpr unsigned long kMountFlags = MS_RDONLY | MS_NOSUID | MS_NODEV;
 constexpr const char* kKind = "fuse.millrace";
 
 Status no_device(int error) {
@@ -101,8 +102,8 @@ Result<File> mount_as_root(const FuseMountRequest& request) {
   const std::string options =
       fmt::format("fd={},rootmode=40000,user_id={},group_id={},default_permissions,allow_other",
                   descriptor, ::geteuid(), ::getegid());
-  if (::mount(request.source.c_str(), request.directory.c_str(), kKind,
-              MS_RDONLY | MS_NOSUID | MS_NODEV, options.c_str()) != 0) {
+  if (::mount(request.source.c_str(), request.directory.c_str(), kKind, kMountFlags,
+              options.c_str()) != 0) {
     if (errno == EPERM) {
       return failure(StatusCode::kPermissionDenied,
                      fmt::format("the kernel does not let us mount on '{}': check the "
@@ -152,6 +153,14 @@ Status mount_in_use(const std::string& directory) {
 
 Status nothing_mounted(const std::string& directory) {
   return {StatusCode::kNotFound, fmt::format("nothing is mounted on '{}'", directory)};
+}
+
+Status forbid_execution(const std::string& directory) {
+  if (::mount(nullptr, directory.c_str(), nullptr, MS_REMOUNT | MS_BIND | kMountFlags | MS_NOEXEC,
+              nullptr) == 0) {
+    return {};
+  }
+  return file_error(errno, "forbid execution on", directory);
 }
 
 void raise_readahead(const std::string& directory) {

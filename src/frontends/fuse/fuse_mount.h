@@ -31,6 +31,10 @@ Status unmount_fuse(const std::string& directory, bool lazy);
 Status mount_in_use(const std::string& directory);
 Status nothing_mounted(const std::string& directory);
 
+// Nothing on the mount can be run as a program any more. Only root may; kPermissionDenied for
+// others.
+Status forbid_execution(const std::string& directory);
+
 // Lets the kernel read ahead as far as a request may be long. Only root may; otherwise reads come
 // in pieces of 128 KiB, which costs some speed and nothing else.
 void raise_readahead(const std::string& directory);
