@@ -29,7 +29,8 @@ struct MountFlags {
   bool foreground = false;
 };
 
-Result<std::string> existing_directory(const std::string& given) {
+// `is_alone`: nothing was said about what to mount.
+Result<std::string> existing_directory(const std::string& given, bool is_alone) {
   Result<std::string> directory = mount_directory(given);
   struct stat found{};
   // A mount that nobody serves any more answers with a failure, and is the daemon's to see to.
@@ -37,6 +38,12 @@ Result<std::string> existing_directory(const std::string& given) {
     directory = failure(StatusCode::kNotFound, "No such file or directory");
   }
   if (directory) return directory;
+  if (is_alone) {
+    return failure(StatusCode::kNotFound,
+                   fmt::format("there is no directory '{0}' to mount on: make it first, or if that "
+                               "is what to mount, say where ('millrace mount {0} DIR')",
+                               given));
+  }
   return failure(StatusCode::kNotFound,
                  fmt::format("cannot mount on '{}': {}; make the directory first", given,
                              directory.error().message()));
@@ -90,7 +97,8 @@ Result<int> mount(Session& session, const MountFlags& flags) {
         "the line 'user_allow_other'");
   }
   const std::string source = flags.places.size() == 2 ? flags.places.front() : "";
-  MR_ASSIGN_OR_RETURN(const std::string directory, existing_directory(flags.places.back()));
+  MR_ASSIGN_OR_RETURN(const std::string directory,
+                      existing_directory(flags.places.back(), flags.places.size() == 1));
   MR_RETURN_IF_ERROR(ensure_daemon(session));
   // From here on a signal is how the mount is ended.
   if (flags.foreground) session.interrupt().expect(std::chrono::seconds(20));

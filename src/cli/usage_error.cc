@@ -126,9 +126,11 @@ std::string explain_usage_error(CommandLine& line, const std::vector<std::string
   for (const CLI::Option* option : at.command->get_options()) {
     if (option->get_positional()) positional.push_back(option);
   }
-  if (at.positionals.size() > positional.size()) {
-    return fmt::format("'{}' does not expect '{}'{}", at.path, at.positionals[positional.size()],
-                       see);
+  std::size_t taken_max = 0;
+  for (const CLI::Option* option : positional)
+    taken_max += static_cast<std::size_t>(option->get_items_expected_max());
+  if (at.positionals.size() > taken_max) {
+    return fmt::format("'{}' does not expect '{}'{}", at.path, at.positionals[taken_max], see);
   }
   for (std::size_t i = at.positionals.size(); i < positional.size(); ++i) {
     if (!positional[i]->get_required()) continue;

@@ -199,9 +199,15 @@ TEST_F(MountTest, WhatCannotBeMountedIsSaidClearly) {
     return outcome.err;
   };
   EXPECT_THAT(message("mount a@v1 nowhere"), HasSubstr("make the directory first"));
-  EXPECT_THAT(message("mount b@v1 mnt"), HasSubstr("b"));
-  EXPECT_THAT(message("mount a@v9 mnt"), HasSubstr("v9"));
-  EXPECT_THAT(message("mount /nothing mnt"), HasSubstr("nothing"));
+  EXPECT_THAT(message("mount a@v1"), HasSubstr("say where ('millrace mount a@v1 DIR')"));
+  EXPECT_THAT(message("mount a b c"), HasSubstr("'millrace mount' does not expect 'c'"));
+  EXPECT_THAT(message("mount b@v1 mnt"), HasSubstr("b has no version or alias 'v1'"));
+  EXPECT_THAT(message("mount a@v9 mnt"), HasSubstr("'millrace version ls a' lists them"));
+  EXPECT_THAT(message("mount b mnt"),
+              HasSubstr("no '/datasets/b' to mount: 'millrace dataset ls' lists the datasets"));
+  EXPECT_THAT(message("mount /nothing mnt"), HasSubstr("no '/nothing' to mount"));
+  EXPECT_THAT(message("mount /buckets mnt"),
+              HasSubstr("no '/buckets' to mount: the setting 'buckets' names what is shown there"));
   EXPECT_THAT(message("mount a@v1 tree/large.bin"), HasSubstr("not a directory"));
   EXPECT_THAT(message("mount --opening x a@v1 mnt"), HasSubstr("'x' is no way to open files"));
   EXPECT_THAT(message("mount -o whatever a@v1 mnt"), HasSubstr("unknown mount option 'whatever'"));

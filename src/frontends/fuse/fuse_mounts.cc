@@ -21,6 +21,15 @@ namespace {
 // them.
 constexpr Duration kKeeperPause = std::chrono::seconds(1);
 
+Status not_there(const std::string& path) {
+  const bool is_bucket = path == "/buckets" || path.starts_with("/buckets/");
+  return {StatusCode::kNotFound,
+          fmt::format("there is no '{}' to mount: {}", path,
+                      is_bucket ? "the setting 'buckets' names what is shown there"
+                                : "'millrace dataset ls' lists the datasets, 'millrace version ls "
+                                  "NAME' the versions of one")};
+}
+
 std::string facts_text(const FuseMountPlan& plan, const FuseView& view) {
   return mount_facts_text({.path = plan.path, .allow_other = plan.allow_other, .view = view});
 }
@@ -35,7 +44,11 @@ FuseMounts::FuseMounts(Parts parts)
 FuseMounts::~FuseMounts() { stop(parts_.clock.now()); }
 
 Result<FuseView> FuseMounts::view(const RequestContext& context, const FuseMountPlan& plan) {
-  MR_ASSIGN_OR_RETURN(const NodeAttributes root, parts_.files.resolve(context, plan.path));
+  const Result<NodeAttributes> found = parts_.files.resolve(context, plan.path);
+  if (!found) {
+    return failure(found.error() == StatusCode::kNotFound ? not_there(plan.path) : found.error());
+  }
+  const NodeAttributes& root = *found;
   if (root.kind != NodeKind::kDirectory) {
     return failure(
         StatusCode::kInvalidArgument,
