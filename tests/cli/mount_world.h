@@ -43,7 +43,11 @@ class MountTest : public MillraceTest {
     EXPECT_EQ(outcome.exit_code, 0) << script << ": " << outcome.out << outcome.err;
     return outcome;
   }
-  int daemon_pid() { return millrace({"status", "--json"}).json().value("pid", 0); }
+  // 0 while there is none.
+  int daemon_pid() {
+    const Outcome status = millrace({"status", "--json"});
+    return status.exit_code == 0 ? status.json().value("pid", 0) : 0;
+  }
   // Of this test's daemon.
   std::vector<int> keepers() {
     std::vector<int> found;
@@ -55,8 +59,9 @@ class MountTest : public MillraceTest {
   bool is_mounted() { return bash("mountpoint -q $DIR/mnt").exit_code == 0; }
   // False when it does not become true in time.
   template <class Condition>
-  static bool becomes(Condition condition) {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  static bool becomes(Condition condition,
+                      std::chrono::seconds wait_max = std::chrono::seconds(60)) {
+    const auto deadline = std::chrono::steady_clock::now() + wait_max;
     while (!condition()) {
       if (std::chrono::steady_clock::now() > deadline) return false;
       std::this_thread::sleep_for(std::chrono::milliseconds(20));

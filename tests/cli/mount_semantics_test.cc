@@ -1,0 +1,200 @@
+// Claims of docs/semantics.md that the tree shows without a front end
+// (tests/vfs/semantics_test.cc), on a real mount of a real daemon. A test's name begins with the
+// number of its claim.
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include "platform/file.h"
+#include "tests/cli/mount_world.h"
+
+namespace millrace::cli {
+namespace {
+
+using ::testing::HasSubstr;
+
+// What is claimed to be seen after 5 s is there after 5 s, and a slow machine's time to look.
+constexpr auto kFiveSeconds = std::chrono::seconds(10);
+
+class MountSemanticsTest : public MountTest {
+ protected:
+  void mount_tree() {
+    succeed(
+        "mkdir -p live/d; millrace --buckets live=file://$DIR/live --log-level debug mount mnt");
+  }
+  std::string bytes_at(const File& file, std::uint64_t offset, std::size_t length) {
+    std::string bytes(length, '\0');
+    const ssize_t got =
+        ::pread(file.descriptor(), bytes.data(), length, static_cast<off_t>(offset));
+    if (got < 0) return std::strerror(errno);
+    bytes.resize(static_cast<std::size_t>(got));
+    return bytes;
+  }
+  std::string fact(const std::string& name, const std::string& what) {
+    char text[512];
+    const ssize_t got =
+        ::getxattr(path(name).c_str(), ("user.millrace." + what).c_str(), text, sizeof(text));
+    return got < 0 ? std::strerror(errno) : std::string(text, static_cast<std::size_t>(got));
+  }
+  ino_t number(const std::string& name) {
+    struct stat found{};
+    EXPECT_EQ(::stat(path(name).c_str(), &found), 0) << name;
+    return found.st_ino;
+  }
+  bool exists(const std::string& name) { return std::filesystem::exists(path(name)); }
+  void restart() {
+    const int before = daemon_pid();
+    ASSERT_GT(before, 0);
+    ::kill(before, SIGKILL);
+    ASSERT_TRUE(becomes([&] { return daemon_pid() > 0 && daemon_pid() != before; }));
+  }
+};
+
+TEST_F(MountSemanticsTest, S2AliasesMoveWithinFiveSeconds) {
+  succeed("millrace publish tree a@v2; millrace alias set a@current v1");
+  mount_tree();
+  EXPECT_EQ(std::filesystem::read_symlink(path("mnt/datasets/a/current")), "v1");
+  succeed("millrace alias set a@current v2");
+  EXPECT_TRUE(becomes(
+      [this] { return std::filesystem::read_symlink(path("mnt/datasets/a/current")) == "v2"; },
+      kFiveSeconds));
+}
+
+TEST_F(MountSemanticsTest, S3VersionsComeAndGoWithinFiveSeconds) {
+  mount_tree();
+  EXPECT_FALSE(exists("mnt/datasets/a/v2"));
+  const File file = File::open(path("mnt/datasets/a/v1/large.bin"), O_RDONLY).value();
+  succeed("millrace publish tree a@v2");
+  EXPECT_TRUE(becomes([this] { return exists("mnt/datasets/a/v2/empty"); }, kFiveSeconds));
+  succeed("millrace version rm --yes a@v1");
+  EXPECT_TRUE(becomes([this] { return !exists("mnt/datasets/a/v1"); }, kFiveSeconds));
+  EXPECT_TRUE(bytes_at(file, 0, 5'000'000) == read("tree/large.bin")) << "read on, and not cached";
+}
+
+TEST_F(MountSemanticsTest, S4AChangedObjectOfAVersionIsAnError) {
+  mount_tree();
+  succeed(
+      "object=$(find home -type f -size +4000k -path '*store*'); test -f \"$object\";"
+      "chmod u+w $object; head -c 5000000 /dev/urandom > $object");
+  const File file = File::open(path("mnt/datasets/a/v1/large.bin"), O_RDONLY).value();
+  EXPECT_EQ(bytes_at(file, 0, 100), std::strerror(EIO));
+  const std::string log = read("home/.local/share/millrace/serve.log");
+  EXPECT_THAT(log, HasSubstr("dataset=a"));
+  EXPECT_THAT(log, HasSubstr("version=v1"));
+  EXPECT_THAT(log, HasSubstr("path=large.bin"));
+}
+
+TEST_F(MountSemanticsTest, S8OpenFilesOfBucketsArePinned) {
+  mount_tree();
+  write("live/f", std::string(16'000'000, 'b'));
+  ASSERT_TRUE(becomes([this] { return exists("mnt/buckets/live/f"); }, kFiveSeconds));
+  const File file = File::open(path("mnt/buckets/live/f"), O_RDONLY | O_DIRECT).value();
+  const auto direct = [&file](std::uint64_t offset) {
+    alignas(4096) static char page[4096];
+    const ssize_t got = ::pread(file.descriptor(), page, sizeof(page), static_cast<off_t>(offset));
+    return got < 0 ? std::string(std::strerror(errno)) : std::string(page, 1);
+  };
+  EXPECT_EQ(direct(0), "b");
+  write("live/f.new", std::string(16'000'000, 'a'));
+  succeed("mv live/f.new live/f");
+  EXPECT_EQ(direct(15'998'976), std::strerror(ESTALE));
+  EXPECT_EQ(direct(0), "b") << "what is cached reads on";
+  EXPECT_TRUE(becomes(
+      [this] {
+        const auto again = File::open(path("mnt/buckets/live/f"), O_RDONLY);
+        return again && bytes_at(*again, 15'998'976, 1) == "a";
+      },
+      kFiveSeconds));
+}
+
+TEST_F(MountSemanticsTest, S10FactsOfBuckets) {
+  mount_tree();
+  write("live/d/f", "x");
+  ASSERT_TRUE(becomes([this] { return exists("mnt/buckets/live/d/f"); }, kFiveSeconds));
+  EXPECT_EQ(fact("mnt/buckets/live/d/f", "store"), "file://" + path("live"));
+  EXPECT_EQ(fact("mnt/buckets/live/d/f", "key"), "d/f");
+  EXPECT_EQ(fact("mnt/buckets/live/d/f", "cached"), "no");
+  EXPECT_NE(fact("mnt/buckets/live/d/f", "etag"), std::strerror(ENODATA));
+  EXPECT_EQ(fact("mnt/buckets/live/d", "key"), "d/");
+}
+
+TEST_F(MountSemanticsTest, S14PermissionsCountForOthersAndNobodyWrites) {
+  succeed("chmod 640 tree/d/1.jpg; chmod 644 tree/d/2.jpg; millrace publish tree a@v2");
+  mount_tree();
+  succeed(
+      "chmod 755 $DIR; test \"$(stat -c %u:%g mnt/datasets/a/v2/d/1.jpg)\" = $(id -u):$(id -g)");
+  const auto other = [this](const std::string& groups, const std::string& command) {
+    return bash("setpriv --reuid 65533 --regid 65533 " + groups + " " + command + " > /dev/null");
+  };
+  const std::string file = path("mnt/datasets/a/v2/d/1.jpg");
+  EXPECT_THAT(other("--clear-groups", "cat " + file).err, HasSubstr("Permission denied"));
+  EXPECT_EQ(other("--groups " + std::to_string(::getegid()), "cat " + file).exit_code, 0);
+  EXPECT_EQ(other("--clear-groups", "cat " + path("mnt/datasets/a/v2/d/2.jpg")).exit_code, 0);
+  for (const char* name :
+       {"mnt/new", "mnt/datasets/a/v2/new", "mnt/datasets/a/v2/d/2.jpg", "mnt/buckets/live/new"}) {
+    EXPECT_LT(::open(path(name).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600), 0) << name;
+    EXPECT_EQ(errno, EROFS) << name;
+  }
+}
+
+TEST_F(MountSemanticsTest, S17NumbersSurviveARestart) {
+  mount_tree();
+  write("live/d/f", "x");
+  ASSERT_TRUE(becomes([this] { return exists("mnt/buckets/live/d/f"); }, kFiveSeconds));
+  std::map<std::string, ino_t> numbers;
+  for (const char* name : {"mnt", "mnt/datasets", "mnt/datasets/a", "mnt/datasets/a/v1/large.bin",
+                           "mnt/buckets/live/d", "mnt/buckets/live/d/f"})
+    numbers[name] = number(name);
+  ASSERT_NO_FATAL_FAILURE(restart());
+  succeed("echo 2 > /proc/sys/vm/drop_caches");
+  for (const auto& [name, before] : numbers)
+    EXPECT_EQ(number(name), before) << name;
+  // Through another mount, too, of which the kernel knows nothing yet.
+  succeed("millrace umount mnt");
+  mount_tree();
+  for (const auto& [name, before] : numbers)
+    EXPECT_EQ(number(name), before) << name;
+}
+
+TEST_F(MountSemanticsTest, S18AListingIsTakenUpAnywhere) {
+  constexpr int kNames = 3000;
+  mount_tree();
+  for (int n = 0; n < kNames; ++n)
+    write(fmt::format("live/many/{:04}", n), "");
+  ASSERT_TRUE(becomes([this] { return exists("mnt/buckets/live/many/0000"); }, kFiveSeconds));
+  DIR* const directory = ::opendir(path("mnt/buckets/live/many").c_str());
+  ASSERT_NE(directory, nullptr);
+  std::vector<std::string> seen;
+  const auto list = [&](int names_max) {
+    const dirent* entry = nullptr;
+    while (names_max-- > 0 && (entry = ::readdir(directory)) != nullptr) {
+      if (entry->d_name[0] != '.') seen.emplace_back(entry->d_name);
+    }
+  };
+  list(1234);
+  const long place = ::telldir(directory);
+  list(100);
+  seen.resize(seen.size() - 100);
+  ASSERT_NO_FATAL_FAILURE(restart());
+  ::seekdir(directory, place);
+  list(kNames);
+  ::closedir(directory);
+  EXPECT_EQ(seen.size(), std::size_t{kNames});
+  EXPECT_TRUE(std::ranges::is_sorted(seen));
+  EXPECT_EQ(std::ranges::adjacent_find(seen), seen.end());
+}
+
+}  // namespace
+}  // namespace millrace::cli
