@@ -6,6 +6,7 @@ import os
 import pathlib
 import subprocess
 from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 import pytest
 
@@ -82,7 +83,10 @@ def engine(request: pytest.FixtureRequest, home: pathlib.Path) -> str:
     return str(request.param)
 
 
-def scale(small: int, full: int) -> int:
+T = TypeVar("T")
+
+
+def scale(small: T, full: T) -> T:
     """How much of a long suite to do."""
     return full if os.environ.get("MILLRACE_SCALE") == "full" else small
 
