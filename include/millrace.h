@@ -156,7 +156,8 @@ MR_EXPORT int mr_loader_open(mr_dataset* dataset, const char* options, mr_loader
 MR_EXPORT void mr_loader_close(mr_loader* loader);
 
 /* The next batch of the epoch; MR_END behind the last one, and then the next call begins the next
- * epoch. An epoch has equally many batches on every rank; the last may be empty for some.
+ * epoch. An epoch has equally many batches on every rank; the last may be empty for some: it has
+ * the columns of the others then, as a sample of each dataset tells them.
  * `timeout` is in seconds, 0: none. MR_AGAIN when it is over, without an error: nothing is lost,
  * and the next call waits for the same batch, so that callers can look for signals between short
  * waits. MR_DEADLINE_EXCEEDED is the batch's own ("sample_timeout"). After failures the next call

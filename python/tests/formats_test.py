@@ -55,6 +55,17 @@ def test_mds_of_its_original_writer(home: pathlib.Path, compression: str) -> Non
     assert batch["shaped_array"].shape == (SAMPLES, 2, 3)
 
 
+def test_an_empty_batch_of_mds_has_every_column(home: pathlib.Path, engine: str) -> None:
+    dataset = millrace.Dataset(GOLDEN / "mds" / "none", shuffle=False, engine=engine)
+    full, empty = dataset.read(range(1)), dataset.read([])
+    assert list(empty) == list(full)
+    for name, column in empty.items():
+        assert type(column) is type(full[name]) and len(column) == 0 and list(column) == []
+        if isinstance(column, np.ndarray):
+            assert (column.dtype, column.shape[1:]) == (full[name].dtype, full[name].shape[1:])
+    assert empty["shaped_array"].shape == (0, 2, 3)
+
+
 def test_pictures_in_mds(home: pathlib.Path) -> None:
     dataset = millrace.Dataset(GOLDEN / "mds" / "none", shuffle=False, engine="process")
     for number in range(SAMPLES):

@@ -89,6 +89,15 @@ def test_a_batch_sampler_resumes_with_other_workers(pets: str, engine: str, meth
         assert sum(rest, []) == sum(whole[0][taken:], [])
 
 
+def test_an_empty_batch_of_a_data_loader(pets: str) -> None:
+    dataset = millrace.Dataset(pets, seed=3, engine="process")
+    sampler = millrace.BatchSampler(dataset, 1, rank=SAMPLES - 2, world_size=SAMPLES - 1)
+    loader: Any = DataLoader(dataset, batch_sampler=sampler, collate_fn=millrace.collate)
+    first, last = loader
+    assert len(first["label"]) == 1
+    assert last["label"].dtype == torch.int64 and last["label"].shape == (0,)
+
+
 def test_samplers_of_all_ranks_cover_an_epoch(pets: str) -> None:
     dataset = millrace.Dataset(pets, seed=3, engine="process")
     samplers = [millrace.BatchSampler(dataset, 30, rank=rank, world_size=3) for rank in range(3)]

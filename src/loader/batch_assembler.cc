@@ -15,6 +15,8 @@ namespace {
 constexpr std::uint64_t kWaveBytes = 64 * kMiB;
 // Larger parts are read piece by piece, into memory of their own.
 constexpr std::uint64_t kPieceBytes = 4 * kMiB;
+// A damaged shard, or a few, must not hide what the rest of a dataset is like.
+constexpr std::uint64_t kModelsTried = 16;
 constexpr Duration kRetryPauseMin = std::chrono::milliseconds(50);
 constexpr Duration kRetryPauseMax = std::chrono::seconds(5);
 
@@ -166,12 +168,12 @@ void BatchAssembler::take_wave(std::vector<PendingSample>& samples, std::span<co
   }
 }
 
-Status BatchAssembler::read_until_settled(const RequestContext& context, BatchMemoryPool& memory,
+Status BatchAssembler::read_until_settled(const RequestContext& context, BatchMemoryPool* prepared,
                                           std::vector<PendingSample>& samples) const {
   for (Duration pause = kRetryPauseMin;; pause = std::min(2 * pause, kRetryPauseMax)) {
     MR_RETURN_IF_ERROR(context.check(clock_));
     // What is tried again is a part of the batch, whose memory is there by then.
-    read_pending(context, samples, pause == kRetryPauseMin ? &memory : nullptr);
+    read_pending(context, samples, pause == kRetryPauseMin ? prepared : nullptr);
     Status passing;
     for (PendingSample& sample : samples) {
       if (ends_all(sample.failure.code())) return sample.failure;
@@ -190,10 +192,9 @@ Status BatchAssembler::read_until_settled(const RequestContext& context, BatchMe
   }
 }
 
-Result<BatchAnswer> BatchAssembler::read(const RequestContext& context, BatchMemoryPool& memory,
-                                         std::uint64_t epoch,
-                                         std::span<const PlacedSample> places) const {
-  const TimePoint begun = clock_.now();
+Result<std::vector<BatchAssembler::PendingSample>> BatchAssembler::read_places(
+    const RequestContext& context, BatchMemoryPool* prepared,
+    std::span<const PlacedSample> places) const {
   std::vector<PendingSample> pending;
   pending.reserve(places.size());
   std::vector<std::vector<std::uint64_t>> to_look_up(sources_.size());
@@ -205,11 +206,13 @@ Result<BatchAnswer> BatchAssembler::read(const RequestContext& context, BatchMem
     sample.place = place;
   }
   look_up(context, to_look_up);
-  MR_RETURN_IF_ERROR(read_until_settled(context, memory, pending));
-  const TimePoint was_read = clock_.now();
-  BatchAnswer answer;
-  std::vector<ReadSample> samples;
-  samples.reserve(places.size());
+  MR_RETURN_IF_ERROR(read_until_settled(context, prepared, pending));
+  return pending;
+}
+
+void BatchAssembler::decode(std::vector<PendingSample> pending, std::vector<ReadSample>& samples,
+                            std::vector<SampleFailure>& failed) {
+  samples.reserve(samples.size() + pending.size());
   for (PendingSample& sample : pending) {
     std::string key = sample.location ? sample.location->key : std::string();
     if (sample.failure.ok()) {
@@ -221,9 +224,44 @@ Result<BatchAnswer> BatchAssembler::read(const RequestContext& context, BatchMem
       }
       sample.failure = values.error();
     }
-    answer.failed.push_back(
+    failed.push_back(
         {.place = sample.place, .key = std::move(key), .why = std::move(sample.failure)});
   }
+}
+
+Result<std::vector<ReadSample>> BatchAssembler::read_models(const RequestContext& context) const {
+  std::vector<ReadSample> models;
+  for (std::size_t n = 0; n < sources_.size(); ++n) {
+    const std::uint64_t samples = sources_[n].source.samples();
+    const std::uint64_t tries = std::min(samples, kModelsTried);
+    const std::size_t before = models.size();
+    for (std::uint64_t number = 0; number < tries && models.size() == before; ++number) {
+      const PlacedSample place{.source = n, .sample = number * (samples / tries)};
+      MR_ASSIGN_OR_RETURN(std::vector<PendingSample> pending,
+                          read_places(context, nullptr, {&place, 1}));
+      std::vector<SampleFailure> failed;
+      decode(std::move(pending), models, failed);
+    }
+  }
+  return models;
+}
+
+Result<BatchAnswer> BatchAssembler::read(const RequestContext& context, BatchMemoryPool& memory,
+                                         std::uint64_t epoch,
+                                         std::span<const PlacedSample> places) const {
+  const TimePoint begun = clock_.now();
+  BatchAnswer answer;
+  if (places.empty()) {
+    MR_ASSIGN_OR_RETURN(const std::vector<ReadSample> models, read_models(context));
+    MR_ASSIGN_OR_RETURN(answer.batch,
+                        build_empty_batch(memory, epoch, models,
+                                          {.store_ns = nanoseconds_between(begun, clock_.now())}));
+    return answer;
+  }
+  MR_ASSIGN_OR_RETURN(std::vector<PendingSample> pending, read_places(context, &memory, places));
+  const TimePoint was_read = clock_.now();
+  std::vector<ReadSample> samples;
+  decode(std::move(pending), samples, answer.failed);
   if (!answer.failed.empty()) return answer;
   MR_ASSIGN_OR_RETURN(answer.batch,
                       build_batch(memory, epoch, samples,

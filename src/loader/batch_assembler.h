@@ -45,7 +45,7 @@ class BatchAssembler {
 
   // Places name sources and samples that there are: kInvalidArgument for others. Failures that may
   // pass are tried again until the context ends: kDeadlineExceeded then says what was in the way.
-  // Blocks.
+  // Without places, the batch has the columns of a sample of each source. Blocks.
   Result<BatchAnswer> read(const RequestContext& context, BatchMemoryPool& memory,
                            std::uint64_t epoch, std::span<const PlacedSample> places) const;
 
@@ -63,6 +63,14 @@ class BatchAssembler {
 
   Status check(std::uint64_t source, std::uint64_t sample) const;
   void locate(const RequestContext& context, PendingSample& sample) const;
+  // The bytes of samples, or why they cannot be had. `prepared` as read_pending()'s.
+  Result<std::vector<PendingSample>> read_places(const RequestContext& context,
+                                                 BatchMemoryPool* prepared,
+                                                 std::span<const PlacedSample> places) const;
+  static void decode(std::vector<PendingSample> pending, std::vector<ReadSample>& samples,
+                     std::vector<SampleFailure>& failed);
+  // A sample of each source, as far as one can be had.
+  Result<std::vector<ReadSample>> read_models(const RequestContext& context) const;
   // Has the memory that the samples go into `prepared`, unless null, while they are on their way.
   void read_pending(const RequestContext& context, std::vector<PendingSample>& samples,
                     BatchMemoryPool* prepared) const;
@@ -72,7 +80,7 @@ class BatchAssembler {
   static void take_wave(std::vector<PendingSample>& samples, std::span<const Piece> pieces,
                         ReadAnswers& answers, bool keep);
   // Tries what failed in passing, until nothing is left or the context ends.
-  Status read_until_settled(const RequestContext& context, BatchMemoryPool& memory,
+  Status read_until_settled(const RequestContext& context, BatchMemoryPool* prepared,
                             std::vector<PendingSample>& samples) const;
 
   const std::vector<AssembledSource> sources_;

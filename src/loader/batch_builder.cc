@@ -26,6 +26,8 @@ struct GatheredColumn {
   std::string_view type;
   std::vector<const SampleValue*> values;
   BatchColumnHead head = {};
+  bool all = true;                        // Every sample has a value.
+  std::vector<std::uint64_t> shape = {};  // Where it is uniform.
 };
 
 class BatchWriter {
@@ -58,15 +60,27 @@ class BatchWriter {
         columns_.emplace_back(GatheredColumn{.name = kKeyColumn, .type = "str", .values = {}});
     for (const SampleValue& key : keys_)
       column.values.push_back(&key);
+    for (GatheredColumn& each : columns_)
+      describe(each);
     return {};
+  }
+
+  // Keeps the columns as they are described, and none of their values.
+  void drop_samples() {
+    head_.samples = 0;
+    for (GatheredColumn& column : columns_) {
+      column.values.clear();
+      column.head.data_bytes = 0;
+      column.head.items = 0;
+    }
   }
 
   std::size_t plan() {
     end_ = sizeof(BatchHead);
-    head_.positions_at = numbers(samples_.size());
-    head_.sources_at = numbers(samples_.size());
-    head_.sample_ids_at = numbers(samples_.size());
-    head_.seeds_at = numbers(samples_.size());
+    head_.positions_at = numbers(head_.samples);
+    head_.sources_at = numbers(head_.samples);
+    head_.sample_ids_at = numbers(head_.samples);
+    head_.seeds_at = numbers(head_.samples);
     head_.columns = columns_.size();
     head_.columns_at = take(columns_.size() * sizeof(BatchColumnHead), alignof(BatchColumnHead));
     for (GatheredColumn& column : columns_)
@@ -84,7 +98,7 @@ class BatchWriter {
     auto* const sources = at<std::uint64_t>(head_.sources_at);
     auto* const sample_ids = at<std::uint64_t>(head_.sample_ids_at);
     auto* const seeds = at<std::uint64_t>(head_.seeds_at);
-    for (std::size_t n = 0; n < samples_.size(); ++n) {
+    for (std::size_t n = 0; n < head_.samples; ++n) {
       positions[n] = samples_[n].place.position;
       sources[n] = samples_[n].place.source;
       sample_ids[n] = samples_[n].place.sample;
@@ -120,20 +134,15 @@ class BatchWriter {
     return take(count * sizeof(std::uint64_t), alignof(std::uint64_t));
   }
 
-  void plan_column(GatheredColumn& column) {
+  // What its values have in common.
+  static void describe(GatheredColumn& column) {
     BatchColumnHead& head = column.head;
-    head.name_bytes = column.name.size();
-    head.name_at = take(head.name_bytes + 1, 1);
-    head.type_bytes = column.type.size();
-    head.type_at = take(head.type_bytes + 1, 1);
-    head.offsets_at = numbers(samples_.size() + 1);
     const bool shaped = has_shape(column.type);
-    bool all = true;
     bool alike = shaped;
     const SampleValue* const first = column.values.empty() ? nullptr : column.values.front();
     for (const SampleValue* value : column.values) {
       if (value == nullptr) {
-        all = false;
+        column.all = false;
         continue;
       }
       head.data_bytes += value->bytes.size();
@@ -144,13 +153,23 @@ class BatchWriter {
       alike = alike && first != nullptr && value->shape == first->shape &&
               value->bytes.size() == first->bytes.size();
     }
-    if (!all) head.present_at = take(samples_.size(), 1);
+    head.uniform = shaped && column.all && alike ? 1 : 0;
+    if (head.uniform != 0 && first != nullptr) column.shape = first->shape;
+  }
+
+  void plan_column(GatheredColumn& column) {
+    BatchColumnHead& head = column.head;
+    head.name_bytes = column.name.size();
+    head.name_at = take(head.name_bytes + 1, 1);
+    head.type_bytes = column.type.size();
+    head.type_at = take(head.type_bytes + 1, 1);
+    head.offsets_at = numbers(head_.samples + 1);
+    if (!column.all) head.present_at = take(head_.samples, 1);
     if (column.type == "list") head.item_offsets_at = numbers(head.items + 1);
-    head.uniform = shaped && all && alike ? 1 : 0;
     if (head.uniform != 0) {
       head.shape_at = numbers(head.dimensions);
     } else if (head.dimensions > 0) {
-      head.shapes_at = numbers(head.dimensions * samples_.size());
+      head.shapes_at = numbers(head.dimensions * head_.samples);
     }
   }
 
@@ -192,9 +211,7 @@ class BatchWriter {
     }
     offsets[column.values.size()] = is_list ? item : end;
     if (is_list) items[item] = end;
-    if (head.uniform != 0 && head.dimensions > 0) {
-      std::ranges::copy(column.values.front()->shape, at<std::uint64_t>(head.shape_at));
-    }
+    if (head.uniform != 0) std::ranges::copy(column.shape, at<std::uint64_t>(head.shape_at));
   }
 
   void write_shape(const BatchColumnHead& head, std::size_t sample, const SampleValue* value) {
@@ -211,18 +228,30 @@ class BatchWriter {
   std::byte* into_ = nullptr;
 };
 
-}  // namespace
-
-Result<Batch> build_batch(BatchMemoryPool& memory, std::uint64_t epoch,
-                          const std::vector<ReadSample>& samples, const BatchTimes& times) {
-  BatchWriter writer(epoch, samples, times);
-  MR_RETURN_IF_ERROR(writer.gather());
+Result<Batch> lay_out(BatchMemoryPool& memory, BatchWriter& writer) {
   Batch batch;
   MR_ASSIGN_OR_RETURN(batch.memory, memory.take(writer.plan()));
   writer.write(batch.memory->data());
   MR_ASSIGN_OR_RETURN(BatchView view, BatchView::parse(batch.memory->bytes()));
   batch.view = std::make_shared<const BatchView>(std::move(view));
   return batch;
+}
+
+}  // namespace
+
+Result<Batch> build_batch(BatchMemoryPool& memory, std::uint64_t epoch,
+                          const std::vector<ReadSample>& samples, const BatchTimes& times) {
+  BatchWriter writer(epoch, samples, times);
+  MR_RETURN_IF_ERROR(writer.gather());
+  return lay_out(memory, writer);
+}
+
+Result<Batch> build_empty_batch(BatchMemoryPool& memory, std::uint64_t epoch,
+                                const std::vector<ReadSample>& models, const BatchTimes& times) {
+  BatchWriter writer(epoch, models, times);
+  MR_RETURN_IF_ERROR(writer.gather());
+  writer.drop_samples();
+  return lay_out(memory, writer);
 }
 
 }  // namespace millrace

@@ -42,5 +42,8 @@ struct BatchTimes {
 // kResourceExhausted for want of memory, and with kInvalidArgument for too many columns.
 Result<Batch> build_batch(BatchMemoryPool& memory, std::uint64_t epoch,
                           const std::vector<ReadSample>& samples, const BatchTimes& times);
+// The columns that a batch of the models would have, without a sample.
+Result<Batch> build_empty_batch(BatchMemoryPool& memory, std::uint64_t epoch,
+                                const std::vector<ReadSample>& models, const BatchTimes& times);
 
 }  // namespace millrace

@@ -442,6 +442,17 @@ TEST_F(LoaderAbiTest, GivesUpWhenNothingCanBeHad) {
   EXPECT_THAT(failure_text, HasSubstr("samples in a row cannot be had"));
 }
 
+TEST_F(LoaderAbiTest, AnEmptyBatchTellsItsColumnsByASampleThatCanBeHad) {
+  const AbiDataset dataset = open(options());
+  std::filesystem::remove_all(data.path("c0"));  // The first samples of all.
+  const AbiBatch batch = read(dataset, 0, {});
+  ASSERT_NE(batch, nullptr) << failure_text;
+  EXPECT_EQ(mr_batch_samples(batch.get()), 0u);
+  EXPECT_EQ(column(batch, "data").data_bytes, 0u);
+  EXPECT_STREQ(column(batch, "label").type, "int64");
+  EXPECT_EQ(column(batch, "label").uniform, 1);
+}
+
 TEST_F(LoaderAbiTest, ChildrenOfAProcessThatReadsByItselfAreToldSo) {
   const AbiDataset dataset = open(options());
   const AbiLoader loader = load(dataset, {{"batch", 10}});

@@ -100,6 +100,24 @@ TEST(BatchTest, MayBeEmpty) {
   EXPECT_EQ(batch->view->columns().size(), 1u);
 }
 
+TEST(BatchTest, AnEmptyOneHasTheColumnsOfItsModels) {
+  BatchMemoryPool pool;
+  const auto batch = build_empty_batch(pool, 3, odd_samples(), {});
+  ASSERT_TRUE(batch) << batch.error().to_string();
+  const BatchView& view = *batch->view;
+  EXPECT_EQ(view.samples(), 0u);
+  EXPECT_EQ(view.head().epoch, 3u);
+  const BatchColumn& x = column_named(view, "x", "int32");
+  EXPECT_TRUE(x.uniform);
+  EXPECT_THAT(x.shape, ElementsAre(2));
+  EXPECT_THAT(x.offsets, ElementsAre(0));
+  EXPECT_FALSE(column_named(view, "y", "int32").uniform) << "shapes differ";
+  EXPECT_THAT(column_named(view, "l", "list").item_offsets, ElementsAre(0));
+  for (const BatchColumn& column : view.columns())
+    EXPECT_TRUE(column.data.empty()) << column.name;
+  EXPECT_EQ(view.columns().size(), 6u);
+}
+
 // Goes through all that a view shows, so that a sanitizer sees a step outside.
 std::uint64_t sum_of(const BatchView& view) {
   std::uint64_t sum = 0;

@@ -170,7 +170,7 @@ class Dataset:
 
     def read(self, positions: Iterable[int], epoch: int | None = None) -> Batch:
         """The samples at some positions of an epoch, as one batch. With on_error="skip" it may have
-        fewer samples than were asked for."""
+        fewer samples than were asked for. One without samples still has its columns."""
         from .batch import batch_of
 
         wanted = array.array("q", positions)
@@ -222,9 +222,9 @@ class Dataset:
         from .batch import Samples
 
         places = [self._place(index) for index in indexes]
-        if len({(reader, epoch) for reader, epoch, _ in places}) != 1:
+        if len({(reader, epoch) for reader, epoch, _ in places}) > 1:
             return [self._one(index) for index in indexes]
-        reader, epoch, _ = places[0]
+        reader, epoch = places[0][:2] if places else (self, self.epoch)
         samples = Samples(reader.read([position for _, _, position in places], epoch))
         return [self.transform(sample) for sample in samples] if self.transform else samples
 

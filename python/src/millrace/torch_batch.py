@@ -22,9 +22,11 @@ def to_torch(batch: Batch) -> dict[str, Any]:
 def collate(samples: Sequence[Any]) -> Any:
     """For DataLoader(ds, collate_fn=millrace.collate): whole columns, as Loader(torch=True) gives
     them, and not one object for each sample. Samples that went through a `transform` are put
-    together by torch's own rules."""
+    together by torch's own rules, which have none for no samples: that is an empty dict."""
     if isinstance(samples, Samples):
         return to_torch(samples.batch)
+    if not samples:
+        return {}
     from torch.utils.data import default_collate
 
     return default_collate([dict(sample) if isinstance(sample, Sample) else sample
