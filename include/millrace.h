@@ -145,7 +145,8 @@ typedef struct mr_loader mr_loader;
  *                     next position of the epoch that can be had, by a fixed rule
  *   "failures_max"    so many failed samples in a row end in a failure after all; default 100
  *   "sample_timeout"  seconds that a batch may take to read, with all retries; default 300
- *   "watchdog"        seconds without a batch after which it is logged where it is stuck; 60
+ *   "watchdog"        seconds of waiting for a batch, over all calls, after which it is logged
+ *                     where it is stuck; default 60, 0: never
  *   "epoch"           where to begin; default 0
  *   "state"           a saved state to go on from, instead
  *

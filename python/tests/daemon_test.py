@@ -9,6 +9,8 @@ import signal
 import socket
 import sys
 
+import pytest
+
 import millrace
 from conftest import SAMPLES, Program, content
 from dataset_test import keys
@@ -120,6 +122,25 @@ def test_a_killed_daemon_is_replaced(pets: str, program: Program) -> None:
         assert [bytes(item) for item in batch["data"]] == [content(k) for k in batch["__key__"]]
         assert loader.stats()["reconnects"] >= 1
     assert dataset[0]["data"] == content(dataset[0]["__key__"])
+
+
+def test_a_batch_that_does_not_come_is_told(pets: str, program: Program,
+                                            capfd: pytest.CaptureFixture[str]) -> None:
+    dataset = millrace.Dataset(pets, seed=3, engine="daemon")
+    len(dataset)
+    stopped = daemon_pid(program)
+    os.kill(stopped, signal.SIGSTOP)
+    try:
+        with millrace.Loader(dataset, 20, watchdog=0.5) as loader:
+            with pytest.raises(TimeoutError):
+                loader.next_batch(timeout=1.5)  # Several waits of the library, each below 0.5 s.
+            assert "batch 0 of epoch 0" in loader.stats()["stuck"]
+            assert "a loader waits long for a batch" in capfd.readouterr().err
+            os.kill(stopped, signal.SIGCONT)
+            assert loader.next_batch() is not None
+            assert loader.stats()["stuck"] is None
+    finally:
+        os.kill(stopped, signal.SIGCONT)
 
 
 def test_after_the_first_batch_whole_pieces_are_fetched(home: pathlib.Path,

@@ -57,10 +57,12 @@ Prefetcher& BatchLoader::prefetcher() {
 void BatchLoader::restart(JobCursor cursor) {
   cursor_ = std::move(cursor);
   epoch_ended_ = false;
+  alarm_.reset();
   note_place();
   std::shared_ptr<Prefetcher> old;
   {
     MutexLock lock(mutex_);
+    stats_.stuck.clear();
     old = std::exchange(prefetcher_, nullptr);
   }
   // Its threads are waited for without the lock, which who asks for stats may want.
@@ -77,14 +79,25 @@ void BatchLoader::note_place() {
 Result<Prefetcher::Next> BatchLoader::wait(Prefetcher& prefetcher, TimePoint deadline) {
   Clock& clock = system_clock();
   for (;;) {
-    const TimePoint alarm = std::min(deadline, clock.now() + options_.watchdog);
-    auto next = prefetcher.next(alarm);
-    if (!next || next->kind != NextKind::kNotYet || alarm == deadline) return next;
-    const std::string where = prefetcher.where();
-    log_warn("a loader waits long for a batch", {{"where", where}});
-    MutexLock lock(mutex_);
-    stats_.stuck = where;
+    if (!alarm_ && options_.watchdog > Duration()) alarm_ = clock.now() + options_.watchdog;
+    auto next = prefetcher.next(alarm_ ? std::min(deadline, *alarm_) : deadline);
+    if (!next || next->kind != NextKind::kNotYet) {
+      alarm_.reset();
+      return next;
+    }
+    if (alarm_ && clock.now() >= *alarm_) {
+      alarm_.reset();
+      note_stuck(prefetcher);
+    }
+    if (clock.now() >= deadline) return next;
   }
+}
+
+void BatchLoader::note_stuck(const Prefetcher& prefetcher) {
+  const std::string where = prefetcher.where();
+  log_warn("a loader waits long for a batch", {{"where", where}});
+  MutexLock lock(mutex_);
+  stats_.stuck = where;
 }
 
 Result<BatchLoader::Next> BatchLoader::next(TimePoint deadline) {

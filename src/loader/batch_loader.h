@@ -20,7 +20,7 @@ namespace millrace {
 struct LoaderOptions {
   RankChoice choice = {};
   PrefetchOptions prefetch = {};
-  // Without a batch for so long, it is logged where it is stuck.
+  // Without a batch for so long, it is logged where it is stuck. 0: never.
   Duration watchdog = std::chrono::minutes(1);
 };
 
@@ -96,14 +96,18 @@ class BatchLoader {
   void note_times(TimePoint entered, TimePoint now) MR_EXCLUDES(mutex_);
   void note_losses(const std::vector<SampleLoss>& losses) MR_REQUIRES(mutex_);
   void note_place() MR_EXCLUDES(mutex_);
-  Result<Prefetcher::Next> wait(Prefetcher& prefetcher, TimePoint deadline);
+  Result<Prefetcher::Next> wait(Prefetcher& prefetcher, TimePoint deadline) MR_EXCLUDES(mutex_);
+  void note_stuck(const Prefetcher& prefetcher) MR_EXCLUDES(mutex_);
 
   const std::shared_ptr<BatchEngine> engine_;
   const LoaderOptions options_;
   JobCursor cursor_;  // Behind what was handed out.
   bool epoch_ended_ = false;
   std::optional<TimePoint> left_;  // When next() last returned.
-  LoaderReport unreported_;        // Times since the last report.
+  // When the wait for the next batch is long. It stays over calls that come back without one, since
+  // callers who look for signals wait in slices.
+  std::optional<TimePoint> alarm_;
+  LoaderReport unreported_;  // Times since the last report.
   TimePoint reported_;
 
   mutable Mutex mutex_;

@@ -59,9 +59,11 @@ class Loader:
 
     `rank` and `world_size` are those of torch.distributed where it is initialised, else $RANK and
     $WORLD_SIZE, else 0 of 1. `prefetch` is how many batches are read ahead. `on_error` is what
-    becomes of a sample that cannot be had: "raise", "skip" or "substitute". `collate` is called
-    with each Batch, and what it returns is what iterating gives; `torch=True` is short for
-    collate=millrace.to_torch. `progress=True` shows a bar on rank 0, where tqdm is installed.
+    becomes of a sample that cannot be had: "raise", "skip" or "substitute"; without it what the
+    Dataset says. `collate` is called with each Batch, and what it returns is what iterating gives;
+    `torch=True` is short for collate=millrace.to_torch. A wait for a batch that takes `watchdog`
+    seconds (60; 0: never) is logged, and stats()["stuck"] says where that batch is. `progress=True`
+    shows a bar on rank 0, where tqdm is installed.
     """
 
     def __init__(self, dataset: Dataset, batch_size: int, *, rank: int | None = None,
@@ -69,7 +71,8 @@ class Loader:
                  replication: int = 1, drop_last: bool = False, pad: bool = False,
                  prefetch: int | None = None, on_error: str = "raise",
                  failures_max: int | None = None, sample_timeout: float | None = None,
-                 epoch: int = 0, state: Mapping[str, Any] | None = None, torch: bool = False,
+                 watchdog: float | None = None, epoch: int = 0,
+                 state: Mapping[str, Any] | None = None, torch: bool = False,
                  collate: Callable[[Batch], Any] | None = None, progress: bool = False) -> None:
         self._handle: _library.Handle | None = None
         self._opener = 0  # The process that opened it.
@@ -87,7 +90,7 @@ class Loader:
                                         ranks_per_node, epoch, state)
         self._options["on_error"] = on_error
         for name, value in (("prefetch", prefetch), ("failures_max", failures_max),
-                            ("sample_timeout", sample_timeout)):
+                            ("sample_timeout", sample_timeout), ("watchdog", watchdog)):
             if value is not None:
                 self._options[name] = value
 
