@@ -289,7 +289,7 @@ MR_EXPORT void mr_batch_memory(const mr_batch* batch, const void** data, size_t*
 /* -- Writers ----------------------------------------------------------------------------------- */
 
 /* Makes a version out of samples. Files are gathered in a directory of this machine and published
- * from there, packed, when somebody commits; what a killed process leaves there is found again. */
+ * from there, packed, when somebody commits. */
 typedef struct mr_writer mr_writer;
 
 typedef struct mr_field {
@@ -299,20 +299,27 @@ typedef struct mr_field {
 } mr_field;
 
 /* `options`: "name" ("imagenet@v3"; needed), "settings" as mr_dataset_open()'s, "staging" (the
- * directory; default: one of the version's in the user's data directory), "notes". Several
- * processes may write to one staging directory at the same time: all but one of them close their
- * writers, and the last commits what all of them wrote. */
+ * directory), "notes".
+ *
+ * Without "staging" it is one of the version's in the user's data directory, which one writer at a
+ * time has: MR_CONFLICT names the process that does. It is empty at the beginning, whatever a
+ * killed process or a failed commit left there.
+ *
+ * Several processes may write to one directory that they name, at the same time: all but one of
+ * them close their writers, and the last commits all that is there. */
 MR_EXPORT int mr_writer_open(const char* options, mr_writer** writer, mr_error** error);
 /* One sample: a file "key.name" for each field. `key` is a path of at most 240 bytes a component.
  * MR_CONFLICT when somebody has written such a file already. */
 MR_EXPORT int mr_writer_write(mr_writer* writer, const char* key, const mr_field* fields,
                               size_t count, mr_error** error);
 /* Publishes all that is in the staging directory, and removes it. `json`: "version", "digest",
- * "files", "bytes". */
+ * "files", "bytes". After a failure the directory stays: the message has the command that publishes
+ * it, and this may be called again. */
 MR_EXPORT int mr_writer_commit(mr_writer* writer, char** json, mr_error** error);
 /* Removes the staging directory with all that anybody wrote. */
 MR_EXPORT int mr_writer_abort(mr_writer* writer, mr_error** error);
-/* Leaves what was written where it is, for another writer to commit. */
+/* Leaves what was written where it is: in a directory that was named, for another writer to commit.
+ */
 MR_EXPORT void mr_writer_close(mr_writer* writer);
 
 #ifdef __cplusplus

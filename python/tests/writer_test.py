@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import pathlib
+import signal
+import subprocess
+import sys
 
 import pytest
 
 import millrace
+from conftest import Program
 
 
 def test_a_version_from_samples(home: pathlib.Path) -> None:
@@ -48,6 +53,42 @@ def test_a_failure_publishes_nothing(home: pathlib.Path) -> None:
     with millrace.Writer("failed@v1") as writer:  # The name is free, and nothing is left of it.
         writer.write("one", txt="2")
     assert millrace.Dataset("failed@v1", engine="process")[0]["data"] == b"2"
+
+
+KILLED = """
+import os, signal, millrace
+writer = millrace.Writer("killed@v1")
+writer.write("old", txt="1")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_nothing_of_a_killed_run_is_published(home: pathlib.Path) -> None:
+    package = str(pathlib.Path(millrace.__file__).parents[1])
+    killed = subprocess.run([sys.executable, "-c", KILLED],
+                            env=os.environ | {"PYTHONPATH": package})
+    assert killed.returncode == -signal.SIGKILL
+    with millrace.Writer("killed@v1") as writer:
+        with pytest.raises(millrace.ConflictError, match=f"process {os.getpid()} .* 'staging'"):
+            millrace.Writer("killed@v1")
+        writer.write("new", txt="2")
+    assert writer.result is not None and writer.result["files"] == 1
+
+
+def test_what_could_not_be_published_is_kept(home: pathlib.Path, program: Program) -> None:
+    with millrace.Writer("kept@v1") as writer:
+        writer.write("one", txt="1")
+    with pytest.raises(millrace.ConflictError, match="millrace publish") as failed:
+        with millrace.Writer("kept@v1") as writer:  # There is such a version.
+            writer.write("two", txt="2")
+    command = str(failed.value).split("'")[-2].split()
+    assert command[:2] == ["millrace", "publish"] and command[3] == "kept@v1"
+    program("publish", command[2], "kept@v2")
+    assert list(millrace.Dataset("kept@v2", engine="process").read([0])["__key__"]) == ["two.txt"]
+    with millrace.Writer("kept@v3") as writer:
+        writer.write("three", txt="3")
+    with pytest.raises(millrace.InvalidArgumentError, match="staging="):
+        millrace.Writer("kept@v4", commit=False)
 
 
 def test_what_cannot_be_written(home: pathlib.Path) -> None:

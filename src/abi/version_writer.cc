@@ -19,6 +19,7 @@
 #include "platform/file.h"
 #include "platform/file_error.h"
 #include "platform/path.h"
+#include "platform/process.h"
 
 namespace millrace {
 namespace {
@@ -53,9 +54,12 @@ Result<VersionWriter::Options> VersionWriter::parse(std::string_view json) {
   MR_RETURN_IF_ERROR(fields.finish());
   MR_ASSIGN_OR_RETURN(VersionRef ref, VersionRef::parse(name));
   MR_ASSIGN_OR_RETURN(LoadedSettings loaded, load_option_settings(settings));
-  Options options{
-      .ref = std::move(ref), .settings = std::move(loaded), .staging = staging, .notes = notes};
-  if (options.staging.empty()) {
+  Options options{.ref = std::move(ref),
+                  .settings = std::move(loaded),
+                  .staging = staging,
+                  .is_default = staging.empty(),
+                  .notes = notes};
+  if (options.is_default) {
     options.staging = join_path(
         join_path(user_directories(process_environment()).data, "writers"),
         fmt::format("{}@{}", options.ref.dataset.key_component(), options.ref.version.text()));
@@ -71,9 +75,25 @@ VersionWriter::VersionWriter(Options options)
 
 Result<std::unique_ptr<VersionWriter>> VersionWriter::open(Options options) {
   std::unique_ptr<VersionWriter> writer(new VersionWriter(std::move(options)));
+  if (writer->options_.is_default) MR_RETURN_IF_ERROR(writer->take_default_staging());
   MR_RETURN_IF_ERROR(make_all(writer->samples_));
   MR_RETURN_IF_ERROR(make_all(writer->partial_));
   return writer;
+}
+
+Status VersionWriter::take_default_staging() {
+  MR_RETURN_IF_ERROR(make_all(std::string(parent_path(options_.staging))));
+  // Beside the directory, because that goes and the lock must not.
+  auto lock = disk_.lock(options_.staging + ".lock", describe_this_process("a writer"));
+  if (!lock && lock.error().code() == StatusCode::kConflict) {
+    return {StatusCode::kConflict,
+            fmt::format("'{}' is being written already, since {}: wait until that one ends, or "
+                        "give this one a directory of its own as 'staging'",
+                        options_.ref.text(), lock.error().message())};
+  }
+  if (!lock) return lock.error();
+  lock_ = *std::move(lock);
+  return abort();
 }
 
 Status VersionWriter::write(std::string_view key, std::span<const Field> fields) {
@@ -105,7 +125,7 @@ Status VersionWriter::write_file(const std::string& path, ByteView data) {
   return error == 0 ? Status() : file_error(error, "write", whole);
 }
 
-Result<PublishReport> VersionWriter::commit(const RequestContext& context) {
+Result<PublishReport> VersionWriter::publish_samples(const RequestContext& context) const {
   MR_ASSIGN_OR_RETURN(const std::unique_ptr<Application> application,
                       Application::start(options_.settings.settings, process_environment()));
   MR_ASSIGN_OR_RETURN(const std::shared_ptr<ObjectStore> store,
@@ -118,17 +138,34 @@ Result<PublishReport> VersionWriter::commit(const RequestContext& context) {
                       DirectorySource::open_root(samples_));
   PublishOptions options;
   options.annotation.notes = options_.notes;
-  MR_ASSIGN_OR_RETURN(
-      PublishReport report,
-      publish(context,
-              {.store = *store,
-               .registry = registry,
-               .buffers = application->buffers(),
-               .clock = system_clock(),
-               .random = system_random(),
-               .state_directory = options_.settings.settings.cache,
-               .stores = [&](const std::string& url) { return application->other_store(url); }},
-              *source, options_.ref, options));
+  return publish(context,
+                 {.store = *store,
+                  .registry = registry,
+                  .buffers = application->buffers(),
+                  .clock = system_clock(),
+                  .random = system_random(),
+                  .state_directory = options_.settings.settings.cache,
+                  .stores = [&](const std::string& url) { return application->other_store(url); }},
+                 *source, options_.ref, options);
+}
+
+std::string VersionWriter::publish_command() const {
+  std::string flags;
+  for (const SettingOrigin& origin : options_.settings.origins) {
+    if (origin.source == SettingSource::kFlag) {
+      flags += fmt::format(" {} {}", origin.spec->flag, origin.text);
+    }
+  }
+  return fmt::format("millrace publish {} {}{}", samples_, options_.ref.text(), flags);
+}
+
+Result<PublishReport> VersionWriter::commit(const RequestContext& context) {
+  auto report = publish_samples(context);
+  if (!report) {
+    return failure(report.error().code(),
+                   fmt::format("{}; what was written is kept: '{}' publishes it",
+                               report.error().message(), publish_command()));
+  }
   MR_RETURN_IF_ERROR(abort());
   return report;
 }

@@ -1,5 +1,7 @@
 // Writers of include/millrace.h.
 
+#include <unistd.h>
+
 #include <utility>
 #include <vector>
 
@@ -9,6 +11,7 @@
 #include "base/hex.h"
 
 struct mr_writer {
+  pid_t process;
   std::unique_ptr<millrace::VersionWriter> writer;
 };
 
@@ -19,7 +22,7 @@ int mr_writer_open(const char* options, mr_writer** writer, mr_error** error) {
   if (!parsed) return millrace::tell(parsed.error(), error);
   auto opened = millrace::VersionWriter::open(*std::move(parsed));
   if (!opened) return millrace::tell(opened.error(), error);
-  *writer = new mr_writer{*std::move(opened)};
+  *writer = new mr_writer{.process = ::getpid(), .writer = *std::move(opened)};
   return MR_OK;
 }
 
@@ -48,6 +51,11 @@ int mr_writer_abort(mr_writer* writer, mr_error** error) {
   return millrace::tell(writer->writer->abort(), error);
 }
 
-void mr_writer_close(mr_writer* writer) { delete writer; }
+void mr_writer_close(mr_writer* writer) {
+  if (writer == nullptr) return;
+  // The lock of its directory is the parent's.
+  if (writer->process != ::getpid()) (void)writer->writer.release();
+  delete writer;
+}
 
 }  // extern "C"

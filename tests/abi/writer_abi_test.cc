@@ -3,6 +3,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
+#include <cstdlib>
+
 #include <gmock/gmock.h>
 
 #include "tests/abi/abi_world.h"
@@ -93,6 +96,75 @@ TEST_F(WriterAbiTest, AbortLeavesNothing) {
   mr_writer_close(writer);
   EXPECT_FALSE(std::filesystem::exists(home.path("staging")));
   EXPECT_THAT(refusal(options("gone@v1")), HasSubstr("not_found"));
+}
+
+// The directory that a version has where none is named.
+class DefaultStagingTest : public WriterAbiTest {
+ protected:
+  DefaultStagingTest() { ::setenv("XDG_DATA_HOME", home.path("share").c_str(), 1); }
+  ~DefaultStagingTest() override { ::unsetenv("XDG_DATA_HOME"); }
+
+  AbiJson by_default(const std::string& name) const {
+    AbiJson with = writer_options(name);
+    with.erase("staging");
+    return with;
+  }
+  mr_writer* write_by_default(const std::string& name) {
+    mr_writer* writer = nullptr;
+    expect_ok(mr_writer_open(by_default(name).dump().c_str(), &writer, &error));
+    return writer;
+  }
+  std::string refused_by_default(const std::string& name) {
+    mr_writer* writer = nullptr;
+    EXPECT_EQ(mr_writer_open(by_default(name).dump().c_str(), &writer, &error), MR_CONFLICT);
+    return take_error();
+  }
+};
+
+TEST_F(DefaultStagingTest, NothingOfAKilledProcessIsPublished) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    mr_writer* const writer = write_by_default("made@v1");
+    (void)put(writer, "old", "image", "1");
+    ::raise(SIGKILL);
+  }
+  int how = 0;
+  ASSERT_EQ(::waitpid(child, &how, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(how));
+  ASSERT_TRUE(std::filesystem::exists(home.path("share/millrace/writers/made@v1/samples/old.jpg")));
+  mr_writer* const writer = write_by_default("made@v1");
+  expect_ok(put(writer, "new", "image", "1"));
+  char* json = nullptr;
+  expect_ok(mr_writer_commit(writer, &json, &error));
+  EXPECT_EQ(AbiJson::parse(take_text(json))["files"], 2);
+  mr_writer_close(writer);
+}
+
+TEST_F(DefaultStagingTest, HasOneWriterAtATime) {
+  mr_writer* const first = write_by_default("made@v1");
+  const std::string told = refused_by_default("made@v1");
+  EXPECT_THAT(told, HasSubstr("'made@v1' is being written already"));
+  EXPECT_THAT(told, HasSubstr(fmt::format("process {} on", ::getpid())));
+  EXPECT_THAT(told, HasSubstr("'staging'"));
+  mr_writer_close(write_by_default("made@v2"));
+  mr_writer_close(first);
+  mr_writer_close(write_by_default("made@v1"));
+}
+
+TEST_F(DefaultStagingTest, AFailedCommitSaysHowToPublish) {
+  for (const char* const key : {"a", "b"}) {
+    mr_writer* const writer = write_by_default("made@v1");
+    expect_ok(put(writer, key, "image", "1"));
+    char* json = nullptr;
+    const int code = mr_writer_commit(writer, &json, &error);
+    mr_text_free(json);
+    mr_writer_close(writer);
+    EXPECT_EQ(code == MR_OK, *key == 'a') << "a version is published once";
+  }
+  const std::string samples = home.path("share/millrace/writers/made@v1/samples");
+  EXPECT_THAT(take_error(), HasSubstr(fmt::format("'millrace publish {} made@v1 --store {}",
+                                                  samples, home.path("store"))));
+  EXPECT_TRUE(std::filesystem::exists(samples + "/b.jpg"));
 }
 
 }  // namespace

@@ -34,15 +34,19 @@ class Writer:
     with millrace.Writer("pets@v3") as writer:
         writer.write("cat/0001", jpg=picture, cls=3)
 
-    A sample is a file "key.field" for each field. Files are gathered in `staging` and packed when
-    they are published; an exception inside the `with` removes them. Several processes may write to
-    one `staging`: all but one with commit=False, and the one that ends last publishes what all
-    wrote. One thread at a time uses a Writer.
+    A sample is a file "key.field" for each field. Files are gathered in a directory and packed when
+    they are published; an exception inside the `with` removes them. A version has one Writer at a
+    time, which begins with nothing, whatever a killed one left. For several processes name the
+    directory, as `staging`: all but one write with commit=False, and the one that ends last
+    publishes all that is there. One thread at a time uses a Writer.
     """
 
     def __init__(self, version: str, *, staging: str | os.PathLike[str] | None = None,
                  notes: str | None = None, settings: Mapping[str, str] | None = None,
                  commit: bool = True) -> None:
+        if not commit and staging is None:
+            raise InvalidArgumentError("commit=False leaves samples for another Writer to publish: "
+                                       "name the directory of both by staging=")
         options: dict[str, Any] = {"name": version}
         if staging is not None:
             options["staging"] = os.path.abspath(os.fspath(staging))
@@ -77,7 +81,7 @@ class Writer:
 
     def commit(self) -> dict[str, Any]:
         """Publishes all that is in the staging directory, and closes: "version", "digest", "files"
-        and "bytes"."""
+        and "bytes". After a failure it may be called again."""
         self.result = dict(json.loads(_library.text(_library.library().mr_writer_commit,
                                                     self._open)))
         self.close()
@@ -89,7 +93,7 @@ class Writer:
         self.close()
 
     def close(self) -> None:
-        """Leaves what was written where it is, for another writer to commit."""
+        """Leaves what was written in `staging`, for another writer to commit."""
         handle, self._handle = self._handle, None
         if handle is not None:
             _library.library().mr_writer_close(handle)
@@ -105,9 +109,10 @@ class Writer:
                  trace: TracebackType | None) -> None:
         if self._handle is None:
             return
-        if not self._commit:
-            self.close()
-        elif kind is None:
-            self.commit()
-        else:
-            self.abort()
+        try:
+            if self._commit and kind is None:
+                self.commit()
+            elif self._commit:
+                self.abort()
+        finally:
+            self.close()  # Also after a failure: the next Writer of the version begins anew.
