@@ -96,7 +96,8 @@ typedef struct mr_batch mr_batch;
  *   "order"          "block" (default), "full", "none"
  *   "seed"           of the order; default 0
  *   "window_rows"    how many rows of 48 blocks are shuffled together
- *   "epoch_samples"  the size of an epoch by weights; 0 (default): what all datasets have
+ *   "epoch_samples"  the size of an epoch by weights, and only by those; 0 (default): what all
+ *                    datasets have
  *   "on_error"       for mr_dataset_read(): "raise" (default), "skip", "substitute"
  *   "state"          a saved state: weights that were changed in that run hold for this dataset
  *   "engine"         "daemon": the one of this machine, started when there is none.

@@ -335,6 +335,30 @@ def test_samples_that_cannot_be_had(program: Program, home: pathlib.Path, policy
     assert stats["failed"] >= 1
 
 
+def test_a_loader_takes_over_what_its_dataset_says(home: pathlib.Path) -> None:
+    broken = home / "inherited"
+    broken.mkdir()
+    for number in range(10):
+        (broken / str(number)).write_bytes(b"x")
+    dataset = millrace.Dataset(broken, engine="process", on_error="skip")
+    assert len(dataset) == 10
+    (broken / "7").unlink()
+    assert sum(batch.samples for batch in millrace.Loader(dataset, 5)) == 9
+    with pytest.raises(millrace.MillraceError, match="'7'"):
+        list(millrace.Loader(dataset, 5, on_error="raise"))
+
+
+def test_what_a_loader_cannot_do_with_its_dataset(pets: str) -> None:
+    with pytest.raises(millrace.InvalidArgumentError, match="give the Loader a collate="):
+        millrace.Loader(millrace.Dataset(pets, transform=len), 5)
+    with pytest.raises(millrace.InvalidArgumentError, match="epoch_samples .* by weights"):
+        len(millrace.Dataset(pets, epoch_samples=7, engine="process"))
+    assert len(millrace.Dataset(pets, weights=[1], epoch_samples=7, engine="process")) == 7
+    for taker in (millrace.Loader, millrace.BatchSampler):
+        with pytest.raises(millrace.InvalidArgumentError, match="takes a millrace.Dataset"):
+            taker("pets@v1", 1)  # type: ignore[arg-type]
+
+
 def test_stats_say_what_was_delivered(pets: str, engine: str) -> None:
     loader = millrace.Loader(millrace.Dataset(pets, seed=3, engine=engine), 100)
     list(loader)

@@ -1,5 +1,6 @@
 #include "loader/loader_options.h"
 
+#include <algorithm>
 #include <array>
 #include <numeric>
 #include <utility>
@@ -78,6 +79,14 @@ Result<JobChoice> take_job_choice(OptionFields& fields) {
   choice.order.seed = fields.number("seed", 0);
   choice.order.window_rows = fields.number("window_rows", kWindowRows);
   choice.order.epoch_samples = fields.number("epoch_samples", 0);
+  const auto is_weighted = [](const SourceChoice& source) {
+    return source.share.kind == ShareKind::kWeight;
+  };
+  if (choice.order.epoch_samples != 0 && !std::ranges::all_of(choice.sources, is_weighted)) {
+    fields.complain("epoch_samples",
+                    "is the size of an epoch that is mixed by weights: give each dataset one, or "
+                    "\"repeat\" or \"choose\" instead");
+  }
   if (choice.order.window_rows < kWindowRowsMin || choice.order.window_rows > kWindowRowsMax) {
     fields.complain("window_rows",
                     fmt::format("is not from {} to {}", kWindowRowsMin, kWindowRowsMax));

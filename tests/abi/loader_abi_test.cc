@@ -267,6 +267,9 @@ TEST_F(LoaderAbiTest, RefusesWhatItDoesNotKnow) {
   with = options();
   with["datasets"] = AbiJson::array();
   EXPECT_THAT(refusal(with), HasSubstr("datasets is no list of datasets"));
+  with = options();
+  with["epoch_samples"] = 7;
+  EXPECT_THAT(refusal(with), HasSubstr("epoch_samples is the size of an epoch that is mixed by"));
   EXPECT_THAT(refusal(options(data.path("nothing"))), HasSubstr("not_found"));
   EXPECT_THAT(refusal(options("absent@v1")), HasSubstr("dataset 'absent@v1'"));
   mr_dataset* dataset = nullptr;

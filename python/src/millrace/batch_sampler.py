@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from . import _library
 from .dataset import Dataset, Place, state_text
-from .loader import dealing_options, weight_shares
+from .loader import checked_dataset, dealing_options, weight_shares
 from .ranks import find_ranks
 
 Item = TypeVar("Item")
@@ -35,7 +35,7 @@ class BatchSampler:
                  replication: int = 1, drop_last: bool = False, pad: bool = False, epoch: int = 0,
                  state: Mapping[str, Any] | None = None) -> None:
         self._handle: _library.Handle | None = None
-        self._dataset = dataset
+        self._dataset = checked_dataset(dataset, "BatchSampler")
         self.batch_size = batch_size
         self.drop_last = drop_last
         self._options = dealing_options(find_ranks(rank, world_size), batch_size, drop_last, pad,

@@ -76,9 +76,9 @@ class Dataset:
     `verify_hashes` compares shards of MDS as a whole with the hashes of their index, before the
     first sample of them is read. `weights` mixes by these proportions; `epoch_samples` is then the
     size of an epoch. `transform` is called with each Sample that is taken one by one. `on_error` is
-    what becomes of a sample that cannot be had: "raise", "skip" or "substitute". `engine` is where
-    reading happens: "daemon", "process", or "auto". `settings` are Millrace's settings by name, as
-    {"store": "s3://..."}.
+    what becomes of a sample that cannot be had: "raise", "skip" or "substitute"; a Loader takes it
+    over. `engine` is where reading happens: "daemon", "process", or "auto". `settings` are
+    Millrace's settings by name, as {"store": "s3://..."}.
     """
 
     def __init__(self, data: str | os.PathLike[str] | Source | Sequence[Any], *,
@@ -110,6 +110,11 @@ class Dataset:
     def is_mixed(self) -> bool:
         """Whether it is made of several datasets."""
         return len(self._options["datasets"]) > 1
+
+    @property
+    def on_error(self) -> str:
+        """What becomes of a sample that cannot be had."""
+        return str(self._options["on_error"])
 
     def _forget(self) -> None:
         self._handle: _library.Handle | None = None

@@ -44,6 +44,14 @@ def dealing_options(ranks: Ranks, batch_size: int, drop_last: bool, pad: bool, r
     return options
 
 
+def checked_dataset(dataset: Dataset, taker: str) -> Dataset:
+    """The dataset, unless it is only the name of one."""
+    if not isinstance(dataset, Dataset):
+        raise InvalidArgumentError(f"{taker} takes a millrace.Dataset, and not {dataset!r}: write "
+                                   f"{taker}(millrace.Dataset(...), batch_size)")
+    return dataset
+
+
 def weight_shares(weights: Sequence[float]) -> bytes:
     """Weights as the native interface takes them."""
     return json.dumps([{"weight": weight} for weight in weights]).encode()
@@ -69,7 +77,7 @@ class Loader:
     def __init__(self, dataset: Dataset, batch_size: int, *, rank: int | None = None,
                  world_size: int | None = None, ranks_per_node: int | None = None,
                  replication: int = 1, drop_last: bool = False, pad: bool = False,
-                 prefetch: int | None = None, on_error: str = "raise",
+                 prefetch: int | None = None, on_error: str | None = None,
                  failures_max: int | None = None, sample_timeout: float | None = None,
                  watchdog: float | None = None, epoch: int = 0,
                  state: Mapping[str, Any] | None = None, torch: bool = False,
@@ -77,7 +85,11 @@ class Loader:
         self._handle: _library.Handle | None = None
         self._opener = 0  # The process that opened it.
         self._inside = False  # Whether batches of an epoch were handed out, and not yet its end.
-        self._dataset = dataset
+        self._dataset = checked_dataset(dataset, "Loader")
+        if dataset.transform is not None:
+            raise InvalidArgumentError("a Loader gives whole batches, and a Dataset's transform is "
+                                       "for samples one by one: give the Loader a collate=, or the "
+                                       "Dataset to a DataLoader")
         self._ranks = find_ranks(rank, world_size)
         self._collate = collate
         if torch:
@@ -88,7 +100,7 @@ class Loader:
         self._progress = progress and self._ranks.rank == 0
         self._options = dealing_options(self._ranks, batch_size, drop_last, pad, replication,
                                         ranks_per_node, epoch, state)
-        self._options["on_error"] = on_error
+        self._options["on_error"] = on_error or dataset.on_error
         for name, value in (("prefetch", prefetch), ("failures_max", failures_max),
                             ("sample_timeout", sample_timeout), ("watchdog", watchdog)):
             if value is not None:
