@@ -187,8 +187,9 @@ MR_EXPORT int mr_loader_load_state(mr_loader* loader, const char* state, mr_erro
 MR_EXPORT int mr_loader_set_shares(mr_loader* loader, const char* shares, mr_error** error);
 
 /* A JSON object: "batches", "samples", "bytes" (handed out), "epoch", "step", "steps", "ready"
- * (batches that wait to be taken), "seconds" with "waiting" (the caller for batches), "store"
- * (reading), "decode", "consumer" (batches that were ready for the caller), "failed" (samples) and
+ * (batches that wait to be taken), "dropped" and "padded" (samples of this epoch, over all ranks,
+ * that "last" leaves out or hands out twice), "seconds" with "waiting" (the caller for batches),
+ * "store" (reading), "decode", "consumer" (the caller between two batches), "failed" (samples) and
  * "failures", the last of them with "epoch", "position", "source", "sample", "key", "error" and
  * "action"; "stuck", a sentence where a batch takes long, else null; "reconnects". */
 MR_EXPORT int mr_loader_stats(mr_loader* loader, char** json, mr_error** error);

@@ -139,6 +139,11 @@ def test_the_rest_may_be_dropped_or_padded(pets: str) -> None:
     assert len(dropped) == len(set(dropped)) == SAMPLES // 96 * 96
     padded = positions(steps_of(loaders(dataset, 3, 32, pad=True)))
     assert len(padded) == -(-SAMPLES // 96) * 96 and set(padded) == set(range(SAMPLES))
+    for rank in range(3):
+        stats = millrace.Loader(dataset, 32, rank=rank, world_size=3, drop_last=True).stats()
+        assert (stats["dropped"], stats["padded"]) == (SAMPLES - len(dropped), 0)
+        stats = millrace.Loader(dataset, 32, rank=rank, world_size=3, pad=True).stats()
+        assert (stats["dropped"], stats["padded"]) == (0, len(padded) - SAMPLES)
     with pytest.raises(millrace.InvalidArgumentError, match="exclude each other"):
         millrace.Loader(dataset, 8, drop_last=True, pad=True)
 

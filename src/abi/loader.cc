@@ -71,6 +71,8 @@ Json stats_document(const LoaderStats& stats) {
           {"step", stats.step},
           {"steps", stats.steps},
           {"ready", stats.ready},
+          {"dropped", stats.dropped},
+          {"padded", stats.padded},
           {"seconds",
            {{"waiting", seconds_of(stats.waiting)},
             {"store", seconds_of(stats.store)},

@@ -74,6 +74,8 @@ void BatchLoader::note_place() {
   stats_.epoch = cursor_.epoch();
   stats_.step = cursor_.step();
   stats_.steps = cursor_.steps();
+  stats_.dropped = cursor_.dealing().dropped();
+  stats_.padded = cursor_.dealing().padded();
 }
 
 Result<Prefetcher::Next> BatchLoader::wait(Prefetcher& prefetcher, TimePoint deadline) {

@@ -33,6 +33,9 @@ struct LoaderStats {
   std::uint64_t step = 0;
   std::uint64_t steps = 0;
   std::uint64_t ready = 0;
+  // Of this epoch, over all ranks: never delivered, or twice.
+  std::uint64_t dropped = 0;
+  std::uint64_t padded = 0;
   // Of the consumer: in next(), and outside of it since the first batch.
   Duration waiting{};
   Duration consumer{};

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <tuple>
 
 #include <gmock/gmock.h>
 
@@ -498,6 +499,19 @@ TEST_F(LoaderAbiTest, SamplersChangeSharesAsLoadersDo) {
   char* text = nullptr;
   expect_ok(mr_sampler_digest(sampler.get(), &text, &error));
   EXPECT_EQ(take_text(text), digest(loader));
+}
+
+TEST_F(LoaderAbiTest, TellsHowManySamplesAreDroppedOrPadded) {
+  const AbiDataset dataset = open(options());
+  for (const auto& [last, dropped, padded] :
+       {std::tuple("even", 0, 0), std::tuple("drop", 12, 0), std::tuple("pad", 0, 4)}) {
+    const AbiLoader loader = load(dataset, {{"batch", 8}, {"world", 2}, {"last", last}});
+    EXPECT_EQ(stats(loader)["dropped"], dropped) << last;
+    EXPECT_EQ(stats(loader)["padded"], padded) << last;
+    keys_of_epoch(loader);
+    ASSERT_NE(next(loader), nullptr) << "the next epoch";
+    EXPECT_EQ(stats(loader)["dropped"], dropped) << last;
+  }
 }
 
 TEST_F(LoaderAbiTest, TellsWhereTimeGoes) {

@@ -220,8 +220,9 @@ class Loader:
         _library.call(_library.library().mr_loader_set_shares, self.handle, weight_shares(weights))
 
     def stats(self) -> dict[str, Any]:
-        """What was delivered, where time went (waiting, store, decode, consumer), and which samples
-        failed. From any thread."""
+        """What was delivered, how many samples of this epoch are dropped or padded over all ranks,
+        where time went (waiting, store, decode, consumer), and which samples failed. From any
+        thread."""
         return dict(json.loads(_library.text(_library.library().mr_loader_stats, self.handle)))
 
     def digest(self) -> str:
