@@ -71,6 +71,16 @@ MR_EXPORT void mr_error_free(mr_error* error);
 
 MR_EXPORT void mr_text_free(char* text);
 
+/* -- Calling off ------------------------------------------------------------------------------- */
+
+/* Ends calls that wait, from any thread: those that are given one answer MR_CANCELLED soon after
+ * mr_cancellation_request(). One that was requested stays so. It may be freed while calls have it.
+ */
+typedef struct mr_cancellation mr_cancellation;
+MR_EXPORT mr_cancellation* mr_cancellation_make(void);
+MR_EXPORT void mr_cancellation_request(mr_cancellation* cancellation);
+MR_EXPORT void mr_cancellation_free(mr_cancellation* cancellation);
+
 /* -- Datasets ---------------------------------------------------------------------------------- */
 
 /* What a job reads, and in which order. An epoch has mr_dataset_samples() positions; which sample
@@ -111,6 +121,9 @@ typedef struct mr_batch mr_batch;
  *   "timeout"        seconds that opening may take; default 300
  */
 MR_EXPORT int mr_dataset_open(const char* options, mr_dataset** dataset, mr_error** error);
+/* The same, which can be called off. `cancellation` may be null. */
+MR_EXPORT int mr_dataset_open_cancellable(const char* options, const mr_cancellation* cancellation,
+                                          mr_dataset** dataset, mr_error** error);
 /* Loaders and samplers of it may live on. */
 MR_EXPORT void mr_dataset_close(mr_dataset* dataset);
 
@@ -127,6 +140,11 @@ MR_EXPORT int mr_dataset_info(const mr_dataset* dataset, char** json, mr_error**
  * sample names it, and is handled as "on_error" says: with "skip" the batch has fewer samples. */
 MR_EXPORT int mr_dataset_read(mr_dataset* dataset, uint64_t epoch, const uint64_t* positions,
                               size_t count, double timeout, mr_batch** batch, mr_error** error);
+/* The same, which can be called off. `cancellation` may be null. */
+MR_EXPORT int mr_dataset_read_cancellable(mr_dataset* dataset, uint64_t epoch,
+                                          const uint64_t* positions, size_t count, double timeout,
+                                          const mr_cancellation* cancellation, mr_batch** batch,
+                                          mr_error** error);
 
 /* -- Loaders ----------------------------------------------------------------------------------- */
 

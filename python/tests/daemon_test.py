@@ -13,7 +13,7 @@ import pytest
 
 import millrace
 from conftest import SAMPLES, Program, content
-from dataset_test import keys
+from dataset_test import interrupted, keys
 from processes_test import run_rank, started
 
 
@@ -141,6 +141,18 @@ def test_a_batch_that_does_not_come_is_told(pets: str, program: Program,
             assert loader.stats()["stuck"] is None
     finally:
         os.kill(stopped, signal.SIGCONT)
+
+
+def test_an_interrupt_ends_a_read(pets: str, program: Program) -> None:
+    dataset = millrace.Dataset(pets, seed=3, engine="daemon")
+    first = dataset[0]
+    stopped = daemon_pid(program)
+    os.kill(stopped, signal.SIGSTOP)
+    try:
+        assert interrupted(lambda: dataset.read([0])) < 5
+    finally:
+        os.kill(stopped, signal.SIGCONT)
+    assert dataset[0] == first
 
 
 def test_after_the_first_batch_whole_pieces_are_fetched(home: pathlib.Path,

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 import pickle
+import signal
+import socket
 import sys
+import threading
+import time
 import types
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -137,6 +143,32 @@ def test_arrays_outlive_batch_and_dataset(pets: str, engine: str) -> None:
     assert len(labels) == 50 and not labels.flags.writeable
     with pytest.raises(ValueError, match="read-only"):
         labels[0] = 1
+
+
+def interrupted(call: Callable[[], Any]) -> float:
+    """Ctrl-C during a call that takes long; how many seconds it took to be seen."""
+    sent = []
+
+    def interrupt() -> None:
+        sent.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    timer = threading.Timer(0.5, interrupt)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        call()
+    timer.join()
+    return time.monotonic() - sent[0]
+
+
+def test_an_interrupt_ends_an_open(home: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "b")
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # Takes connections, says nothing.
+        url = f"s3://bucket/x?endpoint=http://127.0.0.1:{silent.getsockname()[1]}"
+        dataset = millrace.Dataset(url, engine="process")
+        assert interrupted(lambda: len(dataset)) < 5
+        assert interrupted(lambda: len(dataset)) < 5  # Nothing of the first is in the way.
 
 
 def test_what_is_not_there_or_makes_no_sense(home: pathlib.Path, pets: str) -> None:

@@ -36,8 +36,9 @@ Json info_document(const DatasetHandle& handle) {
 }
 
 Result<Batch> read_places(DatasetHandle& handle, std::uint64_t epoch,
-                          std::span<const std::uint64_t> positions, double timeout) {
-  MR_ASSIGN_OR_RETURN(const std::shared_ptr<BatchEngine> engine, handle.engine());
+                          std::span<const std::uint64_t> positions, double timeout,
+                          const std::shared_ptr<Cancellation>& cancellation) {
+  MR_ASSIGN_OR_RETURN(const std::shared_ptr<BatchEngine> engine, handle.engine(cancellation));
   MR_ASSIGN_OR_RETURN(const std::shared_ptr<const JobEpoch> order, handle.epoch(epoch));
   std::vector<PlacedSample> places;
   places.reserve(positions.size());
@@ -49,9 +50,10 @@ Result<Batch> read_places(DatasetHandle& handle, std::uint64_t epoch,
     }
     places.push_back(place_of(*order, position));
   }
-  MR_ASSIGN_OR_RETURN(ReadBatch read,
-                      read_batch(handle.context(deadline_in(timeout, kReadTimeout)), *engine,
-                                 *order, std::move(places), handle.options().faults, handle.row()));
+  const RequestContext context =
+      handle.context(deadline_in(timeout, kReadTimeout)).with_cancellation(cancellation);
+  MR_ASSIGN_OR_RETURN(ReadBatch read, read_batch(context, *engine, *order, std::move(places),
+                                                 handle.options().faults, handle.row()));
   if (!read.losses.empty()) engine->report({.losses = std::move(read.losses)});
   return std::move(read.batch);
 }
@@ -62,9 +64,15 @@ Result<Batch> read_places(DatasetHandle& handle, std::uint64_t epoch,
 extern "C" {
 
 int mr_dataset_open(const char* options, mr_dataset** dataset, mr_error** error) {
+  return mr_dataset_open_cancellable(options, nullptr, dataset, error);
+}
+
+int mr_dataset_open_cancellable(const char* options, const mr_cancellation* cancellation,
+                                mr_dataset** dataset, mr_error** error) {
   auto parsed = millrace::parse_dataset_options(options);
   if (!parsed) return millrace::tell(parsed.error(), error);
-  auto opened = millrace::DatasetHandle::open(*std::move(parsed));
+  auto opened =
+      millrace::DatasetHandle::open(*std::move(parsed), millrace::cancellation_of(cancellation));
   if (!opened) return millrace::tell(opened.error(), error);
   *dataset = new mr_dataset{*std::move(opened)};
   return MR_OK;
@@ -82,7 +90,15 @@ int mr_dataset_info(const mr_dataset* dataset, char** json, mr_error** error) {
 
 int mr_dataset_read(mr_dataset* dataset, uint64_t epoch, const uint64_t* positions, size_t count,
                     double timeout, mr_batch** batch, mr_error** error) {
-  auto read = millrace::read_places(*dataset->handle, epoch, {positions, count}, timeout);
+  return mr_dataset_read_cancellable(dataset, epoch, positions, count, timeout, nullptr, batch,
+                                     error);
+}
+
+int mr_dataset_read_cancellable(mr_dataset* dataset, uint64_t epoch, const uint64_t* positions,
+                                size_t count, double timeout, const mr_cancellation* cancellation,
+                                mr_batch** batch, mr_error** error) {
+  auto read = millrace::read_places(*dataset->handle, epoch, {positions, count}, timeout,
+                                    millrace::cancellation_of(cancellation));
   if (!read) return millrace::tell(read.error(), error);
   *batch = millrace::give_batch(*std::move(read));
   return MR_OK;

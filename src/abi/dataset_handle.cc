@@ -83,9 +83,11 @@ DatasetHandle::~DatasetHandle() {
   if (last->pid == ::getpid()) delete last;
 }
 
-Result<std::shared_ptr<DatasetHandle>> DatasetHandle::open(DatasetOptions options) {
+Result<std::shared_ptr<DatasetHandle>> DatasetHandle::open(
+    DatasetOptions options, std::shared_ptr<Cancellation> cancellation) {
   std::shared_ptr<DatasetHandle> handle(new DatasetHandle(std::move(options)));
-  const RequestContext context = handle->context(system_clock().now() + handle->options_.timeout);
+  const RequestContext context = handle->context(system_clock().now() + handle->options_.timeout)
+                                     .with_cancellation(std::move(cancellation));
   MR_ASSIGN_OR_RETURN(const std::shared_ptr<BatchEngine> engine,
                       handle->open_engine(context, false));
   handle->sources_ = engine->sources();
@@ -141,7 +143,8 @@ Result<std::shared_ptr<BatchEngine>> DatasetHandle::open_engine(const RequestCon
                               }},
                          std::move(choices), reached);
   if (engine) return *std::move(engine);
-  if (reached || is_child || options_.engine == EngineChoice::kDaemon) {
+  if (reached || is_child || options_.engine == EngineChoice::kDaemon ||
+      context.cancellation().requested()) {
     return failure(engine.error());
   }
   log_info("no daemon can be had: this process reads by itself",
@@ -149,12 +152,15 @@ Result<std::shared_ptr<BatchEngine>> DatasetHandle::open_engine(const RequestCon
   return open_in_process(context, options_.settings, options_.job.sources);
 }
 
-Result<std::shared_ptr<BatchEngine>> DatasetHandle::engine() {
+Result<std::shared_ptr<BatchEngine>> DatasetHandle::engine(
+    std::shared_ptr<Cancellation> cancellation) {
   Here& current = here();
   MutexLock lock(current.mutex);
   if (current.engine != nullptr) return current.engine;
   MR_ASSIGN_OR_RETURN(std::shared_ptr<BatchEngine> engine,
-                      open_engine(context(system_clock().now() + options_.timeout), true));
+                      open_engine(context(system_clock().now() + options_.timeout)
+                                      .with_cancellation(std::move(cancellation)),
+                                  true));
   current.engine = engine;
   return engine;
 }

@@ -42,7 +42,8 @@ Result<LoadedSettings> load_option_settings(const OptionFields::Document* settin
 // belongs to a process is made anew in each.
 class DatasetHandle {
  public:
-  static Result<std::shared_ptr<DatasetHandle>> open(DatasetOptions options);
+  static Result<std::shared_ptr<DatasetHandle>> open(DatasetOptions options,
+                                                     std::shared_ptr<Cancellation> cancellation);
   ~DatasetHandle();
   DatasetHandle(const DatasetHandle&) = delete;
   DatasetHandle& operator=(const DatasetHandle&) = delete;
@@ -56,7 +57,8 @@ class DatasetHandle {
 
   // That of this process, opened where it is not. kUnsupported in a child of a process that read by
   // itself; kPreconditionFailed when a directory or bucket is another one by now.
-  Result<std::shared_ptr<BatchEngine>> engine();
+  Result<std::shared_ptr<BatchEngine>> engine(
+      std::shared_ptr<Cancellation> cancellation = std::make_shared<Cancellation>());
   // The order of an epoch, with the weights that the dataset was opened with.
   Result<std::shared_ptr<const JobEpoch>> epoch(std::uint64_t epoch);
 

@@ -33,6 +33,10 @@ TimePoint deadline_in(double seconds, Duration otherwise) {
                    std::chrono::duration<double>(seconds < kForEver ? seconds : kForEver));
 }
 
+std::shared_ptr<Cancellation> cancellation_of(const mr_cancellation* cancellation) {
+  return cancellation == nullptr ? std::make_shared<Cancellation>() : cancellation->shared;
+}
+
 }  // namespace millrace
 
 extern "C" {
@@ -50,5 +54,9 @@ const char* mr_error_name(const mr_error* error) {
 const char* mr_error_message(const mr_error* error) { return error->status.message().c_str(); }
 void mr_error_free(mr_error* error) { delete error; }
 void mr_text_free(char* text) { std::free(text); }
+
+mr_cancellation* mr_cancellation_make(void) { return new mr_cancellation; }
+void mr_cancellation_request(mr_cancellation* cancellation) { cancellation->shared->request(); }
+void mr_cancellation_free(mr_cancellation* cancellation) { delete cancellation; }
 
 }  // extern "C"

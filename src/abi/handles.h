@@ -7,6 +7,7 @@
 #include <string>
 
 #include "abi/dataset_handle.h"
+#include "base/cancellation.h"
 #include "base/status.h"
 #include "loader/batch_builder.h"
 
@@ -14,6 +15,10 @@
 
 struct mr_error {
   millrace::Status status;
+};
+
+struct mr_cancellation {
+  std::shared_ptr<millrace::Cancellation> shared = std::make_shared<millrace::Cancellation>();
 };
 
 struct mr_dataset {
@@ -34,5 +39,7 @@ int give_text(const std::string& text, char** into, mr_error** error);
 mr_batch* give_batch(Batch batch);
 // Seconds from now; 0 is `otherwise`.
 TimePoint deadline_in(double seconds, Duration otherwise);
+// One that nobody requests where there is none.
+std::shared_ptr<Cancellation> cancellation_of(const mr_cancellation* cancellation);
 
 }  // namespace millrace

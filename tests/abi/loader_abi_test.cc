@@ -501,6 +501,24 @@ TEST_F(LoaderAbiTest, SamplersChangeSharesAsLoadersDo) {
   EXPECT_EQ(take_text(text), digest(loader));
 }
 
+TEST_F(LoaderAbiTest, OpensAndReadsAreCalledOff) {
+  const AbiDataset dataset = open(options());
+  mr_cancellation* const cancellation = mr_cancellation_make();
+  const std::uint64_t position = 0;
+  mr_batch* batch = nullptr;
+  expect_ok(
+      mr_dataset_read_cancellable(dataset.get(), 0, &position, 1, 0, cancellation, &batch, &error));
+  mr_batch_release(batch);
+  mr_cancellation_request(cancellation);
+  EXPECT_EQ(
+      mr_dataset_read_cancellable(dataset.get(), 0, &position, 1, 0, cancellation, &batch, nullptr),
+      MR_CANCELLED);
+  mr_dataset* other = nullptr;
+  EXPECT_EQ(mr_dataset_open_cancellable(options().dump().c_str(), cancellation, &other, nullptr),
+            MR_CANCELLED);
+  mr_cancellation_free(cancellation);
+}
+
 TEST_F(LoaderAbiTest, TellsHowManySamplesAreDroppedOrPadded) {
   const AbiDataset dataset = open(options());
   for (const auto& [last, dropped, padded] :

@@ -10,6 +10,7 @@ import ctypes
 import functools
 import os
 import pathlib
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -59,10 +60,10 @@ _U64 = ctypes.c_uint64
 
 # Arguments of the functions that can fail, without the error, which all of them have last.
 _FALLIBLE: dict[str, list[Any]] = {
-    "mr_dataset_open": [ctypes.c_char_p, _HANDLE_OUT],
+    "mr_dataset_open_cancellable": [ctypes.c_char_p, Handle, _HANDLE_OUT],
     "mr_dataset_info": [Handle, _TEXT_OUT],
-    "mr_dataset_read": [Handle, _U64, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_double,
-                        _HANDLE_OUT],
+    "mr_dataset_read_cancellable": [Handle, _U64, ctypes.c_void_p, ctypes.c_size_t,
+                                    ctypes.c_double, Handle, _HANDLE_OUT],
     "mr_loader_open": [Handle, ctypes.c_char_p, _HANDLE_OUT],
     "mr_loader_next": [Handle, ctypes.c_double, _HANDLE_OUT],
     "mr_loader_set_epoch": [Handle, _U64],
@@ -93,6 +94,9 @@ _PLAIN: dict[str, tuple[Any, list[Any]]] = {
     "mr_error_message": (ctypes.c_char_p, [Handle]),
     "mr_error_free": (None, [Handle]),
     "mr_text_free": (None, [ctypes.c_void_p]),
+    "mr_cancellation_make": (Handle, []),
+    "mr_cancellation_request": (None, [Handle]),
+    "mr_cancellation_free": (None, [Handle]),
     "mr_dataset_close": (None, [Handle]),
     "mr_dataset_samples": (_U64, [Handle]),
     "mr_loader_close": (None, [Handle]),
@@ -172,6 +176,50 @@ def call(function: Callable[..., int], *arguments: Any) -> int:
     if code not in (OK, END):
         raise failure(code, error)
     return code
+
+
+# How long a call that was called off may take to notice.
+_NOTICED_S = 5.0
+
+
+def interruptible(function: Callable[..., int], *arguments: Any, release: Callable[[Handle], None],
+                  owner: object = None) -> Handle:
+    """What a call that may wait long hands out. Python sees signals only between two steps of its
+    main thread, so that thread does not make the call itself: it waits for another one, and calls
+    it off when a signal (Ctrl-C) raises. `release` is for what came too late; `owner` stays for as
+    long as the call runs."""
+    if threading.current_thread() is not threading.main_thread():
+        result = Handle()
+        call(function, *arguments, None, ctypes.byref(result))
+        return result
+    cancellation = Handle(library().mr_cancellation_make())
+    outcome: list[Handle | Exception] = []
+    done = threading.Event()
+
+    def run(_: object) -> None:
+        result = Handle()
+        try:
+            call(function, *arguments, cancellation, ctypes.byref(result))
+            outcome.append(result)
+        except Exception as error:
+            outcome.append(error)
+        finally:
+            done.set()
+
+    try:
+        threading.Thread(target=run, args=(owner,), name="millrace", daemon=True).start()
+        done.wait()
+    except BaseException:
+        library().mr_cancellation_request(cancellation)
+        if done.wait(_NOTICED_S) and isinstance(outcome[0], Handle):
+            release(outcome[0])
+        raise
+    finally:
+        if done.is_set():
+            library().mr_cancellation_free(cancellation)
+    if isinstance(outcome[0], Exception):
+        raise outcome[0]
+    return outcome[0]
 
 
 def text(function: Callable[..., int], *arguments: Any) -> str:

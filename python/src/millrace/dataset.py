@@ -153,10 +153,10 @@ class Dataset:
         program = _library.program()
         if program:
             options["program"] = program
-        handle = _library.Handle()
-        _library.call(_library.library().mr_dataset_open, json.dumps(options).encode(),
-                      ctypes.byref(handle))
-        return handle
+        library = _library.library()
+        return _library.interruptible(library.mr_dataset_open_cancellable,
+                                      json.dumps(options).encode(),
+                                      release=library.mr_dataset_close)
 
     def info(self) -> dict[str, Any]:
         """What is known of it: versions as they were resolved, digests, readers, samples, bytes,
@@ -182,11 +182,12 @@ class Dataset:
         # Checked here, because a negative number would become a huge one.
         if wanted and not 0 <= min(wanted) <= max(wanted) < len(self):
             raise IndexError(f"positions {min(wanted)} to {max(wanted)} of {len(self)}")
-        handle = _library.Handle()
-        _library.call(_library.library().mr_dataset_read, self.handle,
-                      self.epoch if epoch is None else epoch, wanted.buffer_info()[0],
-                      len(wanted), 0.0, ctypes.byref(handle))
-        return batch_of(handle)
+        library = _library.library()
+        return batch_of(_library.interruptible(
+            library.mr_dataset_read_cancellable, self.handle,
+            self.epoch if epoch is None else epoch,
+            (ctypes.c_int64 * len(wanted)).from_buffer(wanted), len(wanted), 0.0,
+            release=library.mr_batch_release, owner=self))
 
     def __len__(self) -> int:
         """The samples of an epoch."""
