@@ -7,7 +7,8 @@ import types
 
 import pytest
 
-from millrace import InvalidArgumentError, Ranks, find_ranks
+from millrace import (BatchSampler, Dataset, InvalidArgumentError, Loader, Ranks,
+                      find_ranks)
 
 
 @pytest.fixture(autouse=True)
@@ -53,3 +54,20 @@ def test_a_variable_that_is_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANK", "first")
     with pytest.raises(InvalidArgumentError, match=r"\$RANK is 'first'"):
         find_ranks()
+
+
+@pytest.mark.parametrize("taker", [Loader, BatchSampler])
+def test_ranks_of_one_machine_do_not_read_each_by_itself(taker: type[Loader] | type[BatchSampler],
+                                                         monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = Dataset("pets@v1", engine="process")
+    with pytest.raises(InvalidArgumentError, match="2 ranks, .* use engine='daemon'"):
+        taker(dataset, 8, rank=0, world_size=4, ranks_per_node=2)
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "1")
+    taker(dataset, 8)
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
+    with pytest.raises(InvalidArgumentError, match="4 ranks, .* use engine='daemon'"):
+        taker(dataset, 8)
+    taker(Dataset("pets@v1", engine="daemon"), 8)
+    taker(Dataset("pets@v1"), 8)

@@ -147,7 +147,7 @@ Result<std::shared_ptr<BatchEngine>> DatasetHandle::open_engine(const RequestCon
       context.cancellation().requested()) {
     return failure(engine.error());
   }
-  log_info("no daemon can be had: this process reads by itself",
+  log_warn("no daemon can be had: this process reads by itself, and shares no cache with others",
            {{"why", engine.error().to_string()}});
   return open_in_process(context, options_.settings, options_.job.sources);
 }

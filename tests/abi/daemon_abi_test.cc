@@ -15,6 +15,7 @@
 namespace millrace {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
@@ -221,6 +222,7 @@ TEST_F(DaemonAbiTest, ReadsByItselfWhereNoDaemonCanBeHad) {
   with["engine"] = "auto";
   const AbiDataset dataset = open(with);
   EXPECT_EQ(info(dataset)["engine"], "process");
+  EXPECT_THAT(quiet.text(), ContainsRegex("warn.*this process reads by itself"));
 }
 
 }  // namespace

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from . import _library
 from .dataset import Dataset, Place, state_text
-from .loader import checked_dataset, dealing_options, weight_shares
+from .loader import check_engine, checked_dataset, dealing_options, weight_shares
 from .ranks import find_ranks
 
 Item = TypeVar("Item")
@@ -38,8 +38,10 @@ class BatchSampler:
         self._dataset = checked_dataset(dataset, "BatchSampler")
         self.batch_size = batch_size
         self.drop_last = drop_last
-        self._options = dealing_options(find_ranks(rank, world_size), batch_size, drop_last, pad,
-                                        replication, ranks_per_node, epoch, state)
+        ranks = find_ranks(rank, world_size)
+        check_engine(dataset, ranks_per_node or ranks.ranks_per_node)
+        self._options = dealing_options(ranks, batch_size, drop_last, pad, replication,
+                                        ranks_per_node, epoch, state)
         self._unfinished = False
         self._taken: int | None = None  # Steps of this epoch that counted() handed out.
         self._weights: str | None = None  # The state whose weights hold; None: the dataset's own.

@@ -112,6 +112,11 @@ class Dataset:
         return len(self._options["datasets"]) > 1
 
     @property
+    def engine(self) -> str:
+        """Where reading shall happen; info() says where it does."""
+        return str(self._options["engine"])
+
+    @property
     def on_error(self) -> str:
         """What becomes of a sample that cannot be had."""
         return str(self._options["on_error"])

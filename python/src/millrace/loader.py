@@ -52,6 +52,14 @@ def checked_dataset(dataset: Dataset, taker: str) -> Dataset:
     return dataset
 
 
+def check_engine(dataset: Dataset, ranks_per_node: int | None) -> None:
+    """Refuses ranks of one machine that would each read all of it by themselves."""
+    if dataset.engine == "process" and (ranks_per_node or 1) > 1:
+        raise InvalidArgumentError(
+            f"engine='process' is for one process of a machine, and here are {ranks_per_node} "
+            "ranks, each with a cache of its own: use engine='daemon', which they share")
+
+
 def weight_shares(weights: Sequence[float]) -> bytes:
     """Weights as the native interface takes them."""
     return json.dumps([{"weight": weight} for weight in weights]).encode()
@@ -91,6 +99,7 @@ class Loader:
                                        "for samples one by one: give the Loader a collate=, or the "
                                        "Dataset to a DataLoader")
         self._ranks = find_ranks(rank, world_size)
+        check_engine(dataset, ranks_per_node or self._ranks.ranks_per_node)
         self._collate = collate
         if torch:
             if collate is not None:
