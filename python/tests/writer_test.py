@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import millrace
@@ -25,6 +26,24 @@ def test_a_version_from_samples(home: pathlib.Path) -> None:
     assert len(dataset) == 20
     sample = dataset[7]
     assert sample["txt"] == b"text 7" and sample["bin"] == b"\x07" and sample["cls"] == b"7"
+
+
+def test_numbers_of_numpy(home: pathlib.Path) -> None:
+    with millrace.Writer("numbers@v1") as writer:
+        writer.write("one", cls=np.int64(3), score=np.float32(0.5), flag=np.bool_(True), own=False,
+                     json={"n": np.uint8(7), "yes": [np.bool_(True), np.float64(1.5)]})
+    sample = millrace.Dataset("numbers@v1", reader="grouped", engine="process")[0]
+    assert (sample["cls"], sample["score"], sample["flag"], sample["own"]) == (b"3", b"0.5", b"1",
+                                                                               b"0")
+    assert sample["json"] == b'{"n": 7, "yes": [true, 1.5]}'
+    # Each file by itself.
+    assert len(millrace.Dataset("numbers@v1", engine="process")) == 5
+
+
+def test_nothing_is_no_version(home: pathlib.Path) -> None:
+    with pytest.raises(millrace.InvalidArgumentError, match="at least one sample"):
+        with millrace.Writer("nothing@v1"):
+            pass
 
 
 def write_part(part: int, staging: str) -> None:
@@ -100,6 +119,11 @@ def test_what_cannot_be_written(home: pathlib.Path) -> None:
         writer.write("two")
     with pytest.raises(millrace.InvalidArgumentError, match="'txt' is object"):
         writer.write("two", txt=object())  # type: ignore[arg-type]
+    with pytest.raises(millrace.InvalidArgumentError, match="'json' is object"):
+        writer.write("two", json={"x": object()})
+    for key, field in (("t\0wo", "txt"), ("two", "t\0xt")):
+        with pytest.raises(millrace.InvalidArgumentError, match="has a NUL"):
+            writer.write(key, {field: "2"})
     writer.abort()
     with pytest.raises(millrace.InvalidArgumentError, match="closed"):
         writer.write("three", txt="3")

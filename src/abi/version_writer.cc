@@ -160,6 +160,12 @@ std::string VersionWriter::publish_command() const {
 }
 
 Result<PublishReport> VersionWriter::commit(const RequestContext& context) {
+  std::error_code unknown;
+  if (std::filesystem::is_empty(samples_, unknown)) {
+    return failure(StatusCode::kInvalidArgument,
+                   fmt::format("nothing was written for '{}': a version needs at least one sample",
+                               options_.ref.text()));
+  }
   auto report = publish_samples(context);
   if (!report) {
     return failure(report.error().code(),

@@ -7,25 +7,61 @@ import json
 import os
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from . import _library
 from .errors import InvalidArgumentError
 
-Value: TypeAlias = (bytes | bytearray | memoryview | str | int | float | Mapping[str, Any]
+
+
+class Scalar(Protocol):
+    """A number of NumPy, or a tensor of one."""
+
+    @property
+    def shape(self) -> Any: ...
+
+    def item(self) -> Any: ...
+
+
+Value: TypeAlias = (bytes | bytearray | memoryview | str | int | float | Scalar | Mapping[str, Any]
                     | list[Any])
+
+
+def _number(value: Any) -> Any:
+    """A Scalar as a number of Python's own; everything else as it is."""
+    return value.item() if getattr(value, "shape", None) == () else value
 
 
 def _bytes(name: str, value: Value) -> bytes:
     """As a file would hold it: texts in UTF-8, numbers as text, the rest as JSON."""
+
+    def refuse(item: Any) -> InvalidArgumentError:
+        return InvalidArgumentError(f"field '{name}' is {type(item).__name__}: give bytes, a text, "
+                                    "a number, or what JSON can hold")
+
+    def nested(item: Any) -> Any:
+        plain = _number(item)
+        if not isinstance(plain, bool | int | float):
+            raise refuse(item)
+        return plain
+
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value)
     if isinstance(value, str):
         return value.encode()
-    if isinstance(value, bool) or not isinstance(value, int | float | Mapping | list):
-        raise InvalidArgumentError(f"field '{name}' is {type(value).__name__}: give bytes, a text, "
-                                   "a number, or what JSON can hold")
-    return json.dumps(value).encode()
+    plain = _number(value)
+    if isinstance(plain, bool):
+        plain = int(plain)  # As a class or a flag is read: 0 or 1.
+    if not isinstance(plain, int | float | Mapping | list):
+        raise refuse(value)
+    return json.dumps(plain, default=nested).encode()
+
+
+def _path(text: str) -> bytes:
+    """A key, or the name of a field, for the native interface, whose texts end at a NUL."""
+    if "\0" in text:
+        raise InvalidArgumentError(f"{text!r} has a NUL, which the name of a file cannot have")
+    return text.encode()
 
 
 class Writer:
@@ -75,8 +111,8 @@ class Writer:
             raise InvalidArgumentError(f"sample '{key}' has no fields")
         native = (_library.Field * len(values))()
         for slot, (name, content) in zip(native, values.items()):
-            slot.name, slot.data, slot.bytes = name.encode(), content, len(content)
-        _library.call(_library.library().mr_writer_write, self._open, key.encode(), native,
+            slot.name, slot.data, slot.bytes = _path(name), content, len(content)
+        _library.call(_library.library().mr_writer_write, self._open, _path(key), native,
                       len(values))
 
     def commit(self) -> dict[str, Any]:
