@@ -8,7 +8,9 @@ import pathlib
 import pickle
 import random
 import signal
+import sys
 import threading
+import types
 from collections.abc import Iterable
 from typing import Any
 
@@ -371,6 +373,31 @@ def test_stats_say_what_was_delivered(pets: str, engine: str) -> None:
     assert (stats["batches"], stats["samples"]) == (5, SAMPLES)
     assert stats["bytes"] > 0
     assert set(stats["seconds"]) >= {"waiting", "store", "decode", "consumer"}
+
+
+def test_a_bar_for_each_epoch(pets: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    bars: list[dict[str, Any]] = []
+
+    class Bar:
+        def __init__(self, **options: Any) -> None:
+            bars.append(options)
+
+        def update(self) -> None:
+            bars[-1]["initial"] += 1
+
+        def close(self) -> None:
+            pass
+
+    tqdm = types.ModuleType("tqdm.auto")
+    tqdm.tqdm = Bar  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "tqdm.auto", tqdm)
+    loader = millrace.Loader(millrace.Dataset(pets, engine="process"), 100, progress=True)
+    for _ in range(2):
+        list(loader)
+    next(iter(loader))
+    list(loader)  # What was left early.
+    assert [(bar["desc"], bar["total"], bar["initial"]) for bar in bars] == [
+        ("epoch 0", 5, 5), ("epoch 1", 5, 5), ("epoch 2", 5, 1), ("epoch 2", 5, 5)]
 
 
 def test_an_interrupt_ends_the_wait(pets: str, monkeypatch: pytest.MonkeyPatch) -> None:

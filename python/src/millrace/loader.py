@@ -175,9 +175,11 @@ class Loader:
         # Some count batches and never ask for the one behind the last: their epoch has ended too.
         if self._inside and self.step == len(self):
             self.next_batch()
-        bar = self._bar()
+        bar = None
         try:
             while (batch := self.next_batch()) is not None:
+                if bar is None and self._progress:
+                    bar = self._bar()  # Only now the loader is in the epoch of this batch.
                 if bar is not None:
                     bar.update()
                 yield self._collate(batch) if self._collate else batch
@@ -186,13 +188,14 @@ class Loader:
                 bar.close()
 
     def _bar(self) -> Any:
-        if not self._progress:
-            return None
+        """For the epoch whose first batch, or first one of this iteration, was just taken."""
         try:
             from tqdm.auto import tqdm
         except ImportError:
+            self._progress = False
             return None
-        return tqdm(total=len(self), desc=f"epoch {self.epoch}", unit="batch")
+        return tqdm(total=len(self), initial=self.step - 1, desc=f"epoch {self.epoch}",
+                    unit="batch")
 
     def __len__(self) -> int:
         """The batches of this epoch, from where the loader was opened or loaded."""
