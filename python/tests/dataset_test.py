@@ -184,3 +184,28 @@ def test_what_is_not_there_or_makes_no_sense(home: pathlib.Path, pets: str) -> N
         len(millrace.Dataset(pets, reader="zip", engine="process"))
     with pytest.raises(millrace.InvalidArgumentError, match="no dataset"):
         millrace.Dataset([])
+
+
+@pytest.mark.parametrize("name", ["some/cats", "some"])
+def test_a_directory_that_is_not_named_as_one(tmp_path: pathlib.Path, name: str,
+                                              monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "some" / "cats").mkdir(parents=True)
+    (tmp_path / "some" / "cats" / "1").write_bytes(b"x")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(millrace.InvalidArgumentError, match=f"write './{name}'"):
+        len(millrace.Dataset(name, engine="process"))
+    assert len(millrace.Dataset(f"./{name}", engine="process")) == 1
+
+
+def test_messages_name_what_the_user_did(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "a").write_bytes(b"x")
+    dataset = millrace.Dataset(tmp_path, engine="process")
+    len(dataset)
+    (tmp_path / "a").unlink()
+    with pytest.raises(millrace.MillraceError, match=str(tmp_path)) as failed:
+        dataset[0]
+    assert "@listed" not in str(failed.value)
+    (tmp_path / "b.tar").write_bytes(b"no archive" * 100)
+    with pytest.raises(millrace.MillraceError, match=str(tmp_path)) as failed:
+        len(millrace.Dataset(tmp_path, engine="process"))
+    assert "counted@now" not in str(failed.value)

@@ -146,6 +146,8 @@ def test_the_rest_may_be_dropped_or_padded(pets: str) -> None:
         assert (stats["dropped"], stats["padded"]) == (SAMPLES - len(dropped), 0)
         stats = millrace.Loader(dataset, 32, rank=rank, world_size=3, pad=True).stats()
         assert (stats["dropped"], stats["padded"]) == (0, len(padded) - SAMPLES)
+    with pytest.raises(millrace.InvalidArgumentError, match="a batch size from 1 to"):
+        len(millrace.Loader(dataset, 0))
     with pytest.raises(millrace.InvalidArgumentError, match="exclude each other"):
         millrace.Loader(dataset, 8, drop_last=True, pad=True)
 

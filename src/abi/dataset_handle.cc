@@ -25,6 +25,20 @@ Result<EngineChoice> parse_engine(const std::string& text) {
                  fmt::format("engine '{}' is neither auto, daemon nor process", text));
 }
 
+// Who names a directory without saying so is told how to.
+Status with_place_hint(const Status& why, const std::vector<SourceChoice>& sources) {
+  if (why.code() != StatusCode::kInvalidArgument && why.code() != StatusCode::kNotFound) return why;
+  for (const SourceChoice& source : sources) {
+    std::error_code ignored;
+    if (names_a_place(source.name) || !std::filesystem::is_directory(source.name, ignored)) {
+      continue;
+    }
+    return {why.code(), fmt::format("{}; for the directory of that name write './{}'",
+                                    why.message(), source.name)};
+  }
+  return why;
+}
+
 }  // namespace
 
 Result<LoadedSettings> load_option_settings(const OptionFields::Document* settings) {
@@ -88,8 +102,9 @@ Result<std::shared_ptr<DatasetHandle>> DatasetHandle::open(
   std::shared_ptr<DatasetHandle> handle(new DatasetHandle(std::move(options)));
   const RequestContext context = handle->context(system_clock().now() + handle->options_.timeout)
                                      .with_cancellation(std::move(cancellation));
-  MR_ASSIGN_OR_RETURN(const std::shared_ptr<BatchEngine> engine,
-                      handle->open_engine(context, false));
+  auto reached = handle->open_engine(context, false);
+  if (!reached) return failure(with_place_hint(reached.error(), handle->options_.job.sources));
+  const std::shared_ptr<BatchEngine> engine = *std::move(reached);
   handle->sources_ = engine->sources();
   handle->kind_ = engine->kind();
   MR_ASSIGN_OR_RETURN(handle->job_, LoaderJob::make(handle->options_.job, handle->sources_));

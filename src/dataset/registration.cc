@@ -45,7 +45,7 @@ class RegistrationRun {
         path_(fmt::format("{}/{}.manifest", scratch_, environment.random.token())) {
     // Who hashes a shard has read it, and so its samples.
     if (options.hash && options.index && !options.dry_run) {
-      shards_ = std::make_unique<SampleShards>(ref, scratch_);
+      shards_ = std::make_unique<SampleShards>(ref.text(), scratch_);
     }
   }
   ~RegistrationRun() {

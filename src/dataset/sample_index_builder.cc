@@ -106,7 +106,7 @@ Status SampleShards::read(const std::string& path, const TarReader::ReadAt& read
   Blocks blocks;
   const Status listed = list_members(read_at, bytes, blocks);
   if (!listed.ok()) {
-    return listed.with_context(fmt::format("{}: shard '{}'", ref_.text(), path));
+    return listed.with_context(fmt::format("{}: shard '{}'", name_, path));
   }
   MutexLock lock(mutex_);
   shards_[path] = std::move(blocks);
@@ -174,7 +174,7 @@ Result<std::unique_ptr<BuiltSampleIndex>> SampleShards::finish(const Manifest& m
                    fmt::format("{} has no file whose name ends in '.tar', so there is nothing to "
                                "index; archives that are compressed have no places that can be "
                                "read one by one",
-                               ref_.text()));
+                               name_));
   }
   if (table.blocks.size() > kSampleTableMax || table.shards.size() > kSampleTableMax) {
     return failure(StatusCode::kResourceExhausted,
@@ -196,7 +196,7 @@ Result<std::unique_ptr<BuiltSampleIndex>> build_sample_index(const RequestContex
                                                              const SampleIndexOptions& options) {
   const VersionReader near = reader.with_window(kNearBytes);
   const VersionReader far = reader.with_window(kFarBytes);
-  SampleShards shards(reader.ref(), options.scratch);
+  SampleShards shards(reader.ref().text(), options.scratch);
   TaskGroup reading(context, options.parallel);
   ManifestCursor cursor(reader.manifest());
   for (;;) {

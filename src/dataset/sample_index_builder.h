@@ -55,8 +55,9 @@ bool is_sample_shard(std::string_view path);
 // Memory as for build_sample_index(), and the path of each shard.
 class SampleShards {
  public:
-  SampleShards(VersionRef ref, const std::string& scratch)
-      : ref_(std::move(ref)), built_(std::make_unique<BuiltSampleIndex>(scratch)) {}
+  // `name` is what failures call all of them.
+  SampleShards(std::string name, const std::string& scratch)
+      : name_(std::move(name)), built_(std::make_unique<BuiltSampleIndex>(scratch)) {}
 
   // Lists what an archive of that length holds, front to back. Failures as build_sample_index().
   // Safe from any thread, once for each path.
@@ -76,7 +77,7 @@ class SampleShards {
   Result<SpooledBlock> spool(const SampleBlock& block);
   Status add_shard(const ManifestCursor::Item& item) MR_REQUIRES(mutex_);
 
-  const VersionRef ref_;
+  const std::string name_;
   Mutex mutex_;
   std::map<std::string, Blocks, std::less<>> shards_ MR_GUARDED_BY(mutex_);
   std::unique_ptr<BuiltSampleIndex> built_ MR_GUARDED_BY(mutex_);

@@ -20,11 +20,14 @@ std::unexpected<Status> cannot_deal(std::string message) {
 
 Status check_topology(const Topology& topology) {
   if (topology.world == 0 || topology.world > kStepSamplesMax) {
-    return {StatusCode::kInvalidArgument, fmt::format("a world of {} ranks", topology.world)};
+    return {StatusCode::kInvalidArgument, fmt::format("a world of {} ranks cannot be: give 1 to {}",
+                                                      topology.world, kStepSamplesMax)};
   }
   if (topology.ranks_per_node == 0 || topology.world % topology.ranks_per_node != 0) {
-    return {StatusCode::kInvalidArgument, fmt::format("{} ranks cannot be {} on each node",
-                                                      topology.world, topology.ranks_per_node)};
+    return {StatusCode::kInvalidArgument,
+            fmt::format("{} ranks cannot be {} on each node: ranks_per_node must divide the world "
+                        "size",
+                        topology.world, topology.ranks_per_node)};
   }
   if (topology.replication == 0 || topology.world % topology.replication != 0) {
     return {StatusCode::kInvalidArgument,
@@ -41,8 +44,8 @@ Result<Dealing> Dealing::make(const DealingOptions& options) {
   MR_RETURN_IF_ERROR(check_topology(options.topology));
   const std::uint64_t groups = options.topology.groups();
   if (options.batch == 0 || options.batch > kStepSamplesMax / groups) {
-    return cannot_deal(fmt::format("a batch of {} samples for each of {} ranks", options.batch,
-                                   options.topology.world));
+    return cannot_deal(fmt::format("a batch cannot have {} samples: give a batch size from 1 to {}",
+                                   options.batch, kStepSamplesMax / groups));
   }
   if (options.samples > kEpochSamplesMax) {
     return cannot_deal(fmt::format("an epoch of {} samples", options.samples));

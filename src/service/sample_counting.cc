@@ -169,8 +169,7 @@ Status SampleCounting::count(SampleFiles& files, const Place& place, Pass& pass)
   MR_ASSIGN_OR_RETURN(const std::uint64_t all, count_shards(manifest));
   pass.shards = all;
   log_info("counting the samples in tar files", {{"dataset", place.name}, {"shards", all}});
-  MR_ASSIGN_OR_RETURN(const VersionRef ref, VersionRef::parse("counted@now"));
-  SampleShards shards(ref, parts_.scratch);
+  SampleShards shards(place.name, parts_.scratch);
   TaskGroup reading(context, parts_.parallel);
   ManifestCursor cursor(manifest);
   for (;;) {

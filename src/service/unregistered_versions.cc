@@ -80,7 +80,8 @@ Result<std::shared_ptr<VersionTree>> UnregisteredVersions::open(
   return std::make_shared<VersionTree>(VersionTree::Identity{.number = TreeNumber(kTreeNumberMax),
                                                              .ref = unregistered_ref(),
                                                              .store = id,
-                                                             .parent = NodeNumber(0)},
+                                                             .parent = NodeNumber(0),
+                                                             .place = id.value()},
                                        std::move(manifest), reopen, parts_.reads);
 }
 

@@ -112,7 +112,7 @@ void VersionFile::failed(const Objects& objects, const RequestPtr& request, Comp
       }
     }
     self->report(*objects, request->range, why);
-    done.complete(failure(gone(why.with_context(self->tree_->ref().text()))));
+    done.complete(failure(gone(why.with_context(self->tree_->name()))));
   });
 }
 

@@ -88,7 +88,7 @@ Result<NodeAttributes> VersionTree::lookup(const RequestContext& context, NodeNu
   MR_ASSIGN_OR_RETURN(const std::optional<EntryIndex> child,
                       manifest->find(entry_of(directory), name));
   if (!child) {
-    return failure(StatusCode::kNotFound, fmt::format("{} has no '{}' there", ref().text(), name));
+    return failure(StatusCode::kNotFound, fmt::format("{} has no '{}' there", this->name(), name));
   }
   MR_ASSIGN_OR_RETURN(const ManifestEntry entry, manifest->entry(*child));
   return attributes_of(entry);

@@ -41,11 +41,14 @@ class VersionTree final : public Tree, public std::enable_shared_from_this<Versi
     VersionRef ref;
     StoreId store;
     NodeNumber parent;  // The directory of its dataset.
+    // What messages call it where it is not registered, and its `ref` is nobody's.
+    std::string place = {};
   };
   VersionTree(Identity identity, std::shared_ptr<const Manifest> manifest, Reopen reopen,
               VersionReads reads);
 
   const VersionRef& ref() const { return identity_.ref; }
+  std::string name() const { return identity_.place.empty() ? ref().text() : identity_.place; }
   const Identity& identity() const { return identity_; }
   NodeNumber root() const { return version_node(identity_.number, Manifest::root()); }
 

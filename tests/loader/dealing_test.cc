@@ -206,13 +206,13 @@ TEST(DealingTest, SaysWhatCannotBeDealt) {
   EXPECT_THAT(refusal(3, four, 1), HasSubstr("3 samples cannot be dealt to 4 ranks"));
   EXPECT_THAT(refusal(0, four, 1), HasSubstr("0 samples"));
   EXPECT_THAT(refusal(10, four, 0), HasSubstr("batch of 0"));
-  EXPECT_THAT(refusal(10, four, UINT64_MAX / 2), HasSubstr("a batch of"));
+  EXPECT_THAT(refusal(10, four, UINT64_MAX / 2), HasSubstr("a batch size from 1 to"));
   EXPECT_THAT(refusal(10, four, 5, LastSteps::kDrop), HasSubstr("drop_last"));
   EXPECT_THAT(refusal(10, four, 1, LastSteps::kEven, 11), HasSubstr("position 11"));
   EXPECT_THAT(refusal(10, {.world = 0, .ranks_per_node = 1, .replication = 1}, 1),
               HasSubstr("world of 0"));
   EXPECT_THAT(refusal(10, {.world = 4, .ranks_per_node = 3, .replication = 1}, 1),
-              HasSubstr("3 on each node"));
+              HasSubstr("3 on each node: ranks_per_node must divide"));
   EXPECT_THAT(refusal(10, {.world = 4, .ranks_per_node = 1, .replication = 3}, 1),
               HasSubstr("replication must divide"));
   EXPECT_THAT(refusal(UINT64_MAX, four, 1), HasSubstr("an epoch of"));
