@@ -155,7 +155,7 @@ typedef struct mr_loader mr_loader;
  *
  *   "batch"           samples in a batch of one rank; needed
  *   "rank", "world"   default 0 of 1
- *   "ranks_per_node"  default: the world, up to 8, where that divides it, else 1
+ *   "ranks_per_node"  default: the world, where that is 8 or less, else 1
  *   "replication"     so many consecutive ranks see the same samples; default 1
  *   "last"            what becomes of the rest: "even" (default: dealt evenly over the last two
  *                     steps), "drop", "pad"

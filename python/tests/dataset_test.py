@@ -45,6 +45,7 @@ def test_the_order_is_a_function_of_seed_and_epoch(pets: str, engine: str) -> No
     assert keys(dataset) != keys(millrace.Dataset(pets, seed=4, engine=engine))
     assert keys(dataset) != sorted(keys(dataset))
     in_order = millrace.Dataset(pets, shuffle=False, engine=engine)
+    assert keys(millrace.Dataset(pets, shuffle="none", engine=engine)) == keys(in_order)
     assert keys(in_order) == keys(in_order, epoch=7) == sorted(keys(dataset))
     full = millrace.Dataset(pets, shuffle="full", seed=3, engine=engine)
     assert sorted(keys(full)) == sorted(keys(dataset))

@@ -19,13 +19,14 @@ from .errors import InvalidArgumentError
 if TYPE_CHECKING:
     from .batch import Batch, Sample  # It takes NumPy, which is imported when a batch is read.
 
-Shuffle: TypeAlias = bool | Literal["block", "full"]
+Shuffle: TypeAlias = bool | Literal["block", "full", "none"]
 # A position of an epoch, perhaps with the state whose weights hold; or of the current epoch.
 Place: TypeAlias = tuple[int, int] | tuple[int, int, str]
 Index: TypeAlias = int | Place
 Transform: TypeAlias = "Callable[[Sample], Any]"
 
-_ORDERS: dict[Shuffle, str] = {True: "block", False: "none", "block": "block", "full": "full"}
+_ORDERS: dict[Shuffle, str] = {True: "block", False: "none", "block": "block", "full": "full",
+                               "none": "none"}
 _AT_A_TIME = 64  # Samples that iterating over a dataset reads at once.
 
 
@@ -70,15 +71,15 @@ class Dataset:
     begins with "/", "./", "../" or "~".
 
     `shuffle` is True or "block" (windows of blocks, fetched once), "full" (all samples, which costs
-    more reads), or False. `split` is a part by rule: "0-90/100" takes 90 of every 100 samples,
-    "90-100/100" the other ones. `reader` is "files", "grouped", "webdataset", "mds" or "auto".
-    `allow_pickle` lets columns of MDS that are pickled be read, which runs what code they hold;
-    `verify_hashes` compares shards of MDS as a whole with the hashes of their index, before the
-    first sample of them is read. `weights` mixes by these proportions; `epoch_samples` is then the
-    size of an epoch. `transform` is called with each Sample that is taken one by one. `on_error` is
-    what becomes of a sample that cannot be had: "raise", "skip" or "substitute"; a Loader takes it
-    over. `engine` is where reading happens: "daemon", "process", or "auto". `settings` are
-    Millrace's settings by name, as {"store": "s3://..."}.
+    more reads), or False or "none". `split` is a part by rule: "0-90/100" takes 90 of every 100
+    samples, "90-100/100" the other ones. `reader` is "files", "grouped", "webdataset", "mds" or
+    "auto". `allow_pickle` lets columns of MDS that are pickled be read, which runs what code they
+    hold; `verify_hashes` compares shards of MDS as a whole with the hashes of their index, before
+    the first sample of them is read. `weights` mixes by these proportions; `epoch_samples` is then
+    the size of an epoch. `transform` is called with each Sample that is taken one by one.
+    `on_error` is what becomes of a sample that cannot be had: "raise", "skip" or "substitute"; a
+    Loader takes it over. `engine` is where reading happens: "daemon", "process", or "auto".
+    `settings` are Millrace's settings by name, as {"store": "s3://..."}.
     """
 
     def __init__(self, data: str | os.PathLike[str] | Source | Sequence[Any], *,
@@ -91,8 +92,8 @@ class Dataset:
                  window_rows: int | None = None, state: Mapping[str, Any] | None = None,
                  run: str | None = None, timeout: float | None = None) -> None:
         if shuffle not in _ORDERS:
-            raise InvalidArgumentError(f"shuffle is {shuffle!r}: give True, False, 'block' or "
-                                       "'full'")
+            raise InvalidArgumentError(f"shuffle is {shuffle!r}: give True or 'block', 'full', or "
+                                       "False or 'none'")
         defaults = {"reader": reader, "directory": directory, "split": split,
                     "allow_pickle": allow_pickle or None, "verify_hashes": verify_hashes or None}
         options: dict[str, Any] = {
