@@ -1,15 +1,23 @@
 #pragma once
 
+#include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <list>
 #include <map>
+#include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
+#include "base/cancellation.h"
 #include "base/clock.h"
+#include "base/executor.h"
 #include "base/log.h"
 #include "base/mutex.h"
+#include "base/request_context.h"
 #include "base/status.h"
 
 namespace millrace {
@@ -20,42 +28,68 @@ inline bool is_unanswered(const Status& status) {
          status.code() == StatusCode::kDeadlineExceeded;
 }
 
+// How Recent asks again for what it has an old answer to.
+struct RecentRefresh {
+  // Asks beside whoever wants to know, and may block for long. Null: whoever wants to know asks,
+  // and waits for as long as its request may.
+  Executor* executor = nullptr;
+  // How long an old answer is held back for the sake of a new one; in real time, whatever clock
+  // the answers age by.
+  Duration patience = std::chrono::seconds(1);
+};
+
 // Answers of a store that may be some seconds old. When the store cannot be reached, an answer of
-// any age is better than none. Failures are not kept.
+// any age is better than none, and better than waiting for long. Failures are not kept.
 //
 // Invariants:
 //  1. There are at most `entries_max` answers; the oldest makes room for a new one.
 //  2. `by_age_` has the name of each answer once, oldest first.
 //  3. For a lifetime after the store did not answer, whoever can do with an old answer does not
-//  wait
-//     for the store again.
+//     wait for the store again.
+//  4. A question that outlasts the patience goes on, and its answer is kept. Until it ends, whoever
+//     can do with an old answer neither waits nor asks anything else.
 //
-// Safe from any thread; two who ask at once may both go to the store.
+// Safe from any thread; two who ask at once for what is not known may both go to the store. The
+// destructor calls off what is being asked, and waits for it.
 template <class Value>
 class Recent {
  public:
   enum class Age : std::uint8_t { kFresh, kAny };
+  // Asks the store, for as long as the context allows. May outlive the call of get(), so it owns
+  // what it uses, or refers to what outlives the Recent.
+  using Ask = std::function<Result<Value>(const RequestContext& context)>;
 
-  Recent(Clock& clock, Duration lifetime, std::size_t entries_max)
-      : clock_(clock), lifetime_(lifetime), entries_max_(entries_max) {}
+  Recent(Clock& clock, Duration lifetime, std::size_t entries_max, RecentRefresh refresh = {})
+      : clock_(clock), lifetime_(lifetime), entries_max_(entries_max), refresh_(refresh) {}
+  ~Recent() {
+    stop_->request();
+    MutexLock lock(mutex_);
+    // Those that wait for a thread may do so for as long as another store hangs.
+    std::erase_if(under_way_, [](const auto& question) { return question->take_up(); });
+    while (!under_way_.empty())
+      question_ended_.wait(mutex_);
+  }
+  Recent(const Recent&) = delete;
+  Recent& operator=(const Recent&) = delete;
 
-  // What is known and fresh, or what `ask` says.
-  Result<Value> get(const std::string& name, const std::function<Result<Value>()>& ask) {
+  // What is known and fresh, or what `ask` says; `old` is better than no answer where nothing is
+  // known by this name.
+  Result<Value> get(const RequestContext& context, const std::string& name, Ask ask,
+                    std::optional<Value> old = std::nullopt) {
     const TimePoint now = clock_.now();
-    std::optional<Known> known = find(name);
-    if (known && (is_fresh(known->since, now) || is_away(now))) return known->value;
-    Result<Value> value = ask();
-    note(value ? Status() : value.error());
-    if (!value && known && is_unanswered(value.error())) {
-      log_warn("the store cannot be asked; going on with what it said before",
-               {{"about", name}, {"error", value.error().to_string()}});
-      return known->value;
+    if (std::optional<Known> known = find(name)) {
+      if (is_fresh(known->since, now)) return std::move(known->value);
+      old = std::move(known->value);
     }
-    if (value) {
-      keep(name, *value, now);
-    } else {
-      forget(name);
+    if (!old) return ask_here(context, name, ask);
+    if (is_away(now)) return *std::move(old);
+    Result<Value> value = failure(StatusCode::kUnavailable, "the store does not answer");
+    if (refresh_.executor == nullptr) {
+      value = ask_here(context, name, ask);
+    } else if (auto answer = ask_beside(name, std::move(ask))) {
+      value = *std::move(answer);
     }
+    if (!value && is_unanswered(value.error())) return *std::move(old);
     return value;
   }
 
@@ -72,22 +106,25 @@ class Recent {
     return std::nullopt;
   }
 
-  // Asks again about everything; what was known is still better than no answer.
+  // Asks again about everything; what was known is still better than no answer. So is what is being
+  // asked now.
   void age_all() {
     MutexLock lock(mutex_);
+    ++generation_;
     for (auto& [name, answer] : answers_)
       answer.known.since -= lifetime_;
   }
 
   void forget(const std::string& name) {
     MutexLock lock(mutex_);
-    const auto found = answers_.find(name);
-    if (found == answers_.end()) return;
-    by_age_.erase(found->second.place);
-    answers_.erase(found);
+    ++generation_;
+    erase(name);
   }
 
  private:
+  // The longest that a question beside may take: a store that needs longer has not answered.
+  static constexpr Duration kQuestionMax = std::chrono::seconds(30);
+
   struct Known {
     Value value;
     TimePoint since;
@@ -96,6 +133,22 @@ class Recent {
     Known known;
     std::list<std::string>::iterator place;
   };
+  // Asked beside those who want to know.
+  struct Question {
+    const TimePoint since;  // From before it is asked: the answer may be as old as that.
+    const std::uint64_t generation;
+    std::optional<Result<Value>> answer = {};  // Guarded by mutex_.
+    std::atomic<bool> taken_up = false;
+
+    Question(TimePoint asked, std::uint64_t when) : since(asked), generation(when) {}
+    // True for the first: who asks it, or who sees to it that nobody does.
+    bool take_up() { return !taken_up.exchange(true); }
+  };
+
+  std::uint64_t generation() const {
+    MutexLock lock(mutex_);
+    return generation_;
+  }
 
   bool is_fresh(TimePoint since, TimePoint now) const { return now - since < lifetime_; }
 
@@ -104,11 +157,88 @@ class Recent {
     return unanswered_ && is_fresh(*unanswered_, now);
   }
 
-  // After the question, which may have taken long.
-  void note(const Status& status) {
-    const TimePoint now = clock_.now();
+  Result<Value> ask_here(const RequestContext& context, const std::string& name, const Ask& ask) {
+    const Question question(clock_.now(), generation());
+    Result<Value> value = ask(context);
     MutexLock lock(mutex_);
-    unanswered_ = is_unanswered(status) ? std::optional(now) : std::nullopt;
+    take(name, question, value);
+    return value;
+  }
+
+  // Nothing when there is no answer within the patience, or when the store hangs already.
+  std::optional<Result<Value>> ask_beside(const std::string& name, Ask ask) {
+    const auto until = std::chrono::steady_clock::now() + refresh_.patience;
+    const std::shared_ptr<Question> question = question_about(name, std::move(ask));
+    if (question == nullptr) return std::nullopt;
+    MutexLock lock(mutex_);
+    while (!question->answer) {
+      if (question_ended_.wait_until(mutex_, until) || question->answer) continue;
+      if (!std::exchange(hangs_, true)) say_unanswered(name, "there is no answer yet");
+      return std::nullopt;
+    }
+    return *question->answer;
+  }
+
+  // The one that is being asked already, or a new one; null when the store hangs.
+  std::shared_ptr<Question> question_about(const std::string& name, Ask ask) {
+    std::shared_ptr<Question> question;
+    {
+      MutexLock lock(mutex_);
+      if (hangs_) return nullptr;
+      std::shared_ptr<Question>& asked = questions_[name];
+      if (asked != nullptr && asked->generation == generation_) return asked;
+      question = std::make_shared<Question>(clock_.now(), generation_);
+      asked = question;
+      under_way_.insert(question);
+    }
+    const Status admitted = refresh_.executor->submit([this, name, question, ask = std::move(ask)] {
+      if (!question->take_up()) return;
+      // By the machine's clock, as the store has it.
+      const RequestContext context =
+          RequestContext(system_clock().now() + kQuestionMax, "millrace").with_cancellation(stop_);
+      end(name, question, ask(context));
+    });
+    if (!admitted.ok()) {
+      end(name, question, failure(StatusCode::kUnavailable, admitted.message()));
+    }
+    return question;
+  }
+
+  void end(const std::string& name, const std::shared_ptr<Question>& question,
+           Result<Value> value) {
+    MutexLock lock(mutex_);
+    take(name, *question, value);
+    question->answer = std::move(value);
+    const auto found = questions_.find(name);
+    if (found != questions_.end() && found->second == question) questions_.erase(found);
+    hangs_ = false;
+    under_way_.erase(question);
+    // Under the lock: whoever waits may destroy this next.
+    question_ended_.notify_all();
+  }
+
+  // Notes what the store said, or that it said nothing.
+  void take(const std::string& name, const Question& question, const Result<Value>& value)
+      MR_REQUIRES(mutex_) {
+    // Whoever asked went away: that says nothing about the store.
+    if (!value && value.error().code() == StatusCode::kCancelled) return;
+    const bool unanswered = !value && is_unanswered(value.error());
+    // After the question, which may have taken long.
+    unanswered_ = unanswered ? std::optional(clock_.now()) : std::nullopt;
+    if (unanswered) {
+      if (answers_.contains(name)) say_unanswered(name, value.error().to_string());
+    } else if (value) {
+      // Something has changed since it was asked: it counts as old.
+      const bool is_old = question.generation != generation_;
+      keep(name, *value, is_old ? question.since - lifetime_ : question.since);
+    } else {
+      erase(name);
+    }
+  }
+
+  static void say_unanswered(const std::string& name, const std::string& why) {
+    log_warn("the store cannot be asked; going on with what it said before",
+             {{"about", name}, {"error", why}});
   }
 
   std::optional<Known> find(const std::string& name) const {
@@ -118,9 +248,7 @@ class Recent {
     return found->second.known;
   }
 
-  // `since` is from before the question: the answer may be as old as that.
-  void keep(const std::string& name, const Value& value, TimePoint since) {
-    MutexLock lock(mutex_);
+  void keep(const std::string& name, const Value& value, TimePoint since) MR_REQUIRES(mutex_) {
     const auto found = answers_.find(name);
     if (found != answers_.end()) {
       found->second.known = {value, since};
@@ -135,14 +263,32 @@ class Recent {
     answers_.emplace(name, Answer{{value, since}, std::prev(by_age_.end())});
   }
 
+  void erase(const std::string& name) MR_REQUIRES(mutex_) {
+    const auto found = answers_.find(name);
+    if (found == answers_.end()) return;
+    by_age_.erase(found->second.place);
+    answers_.erase(found);
+  }
+
   Clock& clock_;
   const Duration lifetime_;
   const std::size_t entries_max_;
+  const RecentRefresh refresh_;
+  const std::shared_ptr<Cancellation> stop_ = std::make_shared<Cancellation>();
+
   mutable Mutex mutex_;
+  CondVar question_ended_;
   std::map<std::string, Answer> answers_ MR_GUARDED_BY(mutex_);
   std::list<std::string> by_age_ MR_GUARDED_BY(mutex_);
   // When the store last did not answer, if it has not answered since.
   std::optional<TimePoint> unanswered_ MR_GUARDED_BY(mutex_);
+  // The newest question about each name, and all that have not ended.
+  std::map<std::string, std::shared_ptr<Question>> questions_ MR_GUARDED_BY(mutex_);
+  std::set<std::shared_ptr<Question>> under_way_ MR_GUARDED_BY(mutex_);
+  // A question has outlasted the patience, and none has ended since.
+  bool hangs_ MR_GUARDED_BY(mutex_) = false;
+  // Counts what makes earlier questions count as old.
+  std::uint64_t generation_ MR_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace millrace

@@ -31,8 +31,8 @@ BucketView::BucketView(std::shared_ptr<ObjectStore> store, Clock& clock, Executo
     : store_(std::move(store)),
       requests_(requests),
       options_(options),
-      pages_(clock, options.lifetime, options.pages_kept_max),
-      names_(clock, options.lifetime, options.names_kept_max) {}
+      pages_(clock, options.lifetime, options.pages_kept_max, options.refresh),
+      names_(clock, options.lifetime, options.names_kept_max, options.refresh) {}
 
 Result<std::optional<BucketEntry>> BucketView::find(const RequestContext& context,
                                                     const std::string& directory,
@@ -40,12 +40,12 @@ Result<std::optional<BucketEntry>> BucketView::find(const RequestContext& contex
   const std::string key = directory + std::string(name);
   if (file_name_fault(name) || !validate_key(ObjectKey(key)).ok()) return std::nullopt;
   if (auto fresh = known(directory, name, Age::kFresh)) return *std::move(fresh);
-  Result<std::optional<BucketEntry>> answer =
-      names_.get(key, [&] { return ask(context, directory, name); });
-  if (!answer && is_unanswered(answer.error())) {
-    if (auto old = known(directory, name, Age::kAny)) return *std::move(old);
-  }
-  return answer;
+  return names_.get(
+      context, key,
+      [this, directory, name = std::string(name)](const RequestContext& asking) {
+        return ask(asking, directory, name);
+      },
+      known(directory, name, Age::kAny));
 }
 
 std::optional<std::optional<BucketEntry>> BucketView::known(const std::string& directory,
@@ -95,19 +95,18 @@ Result<std::shared_ptr<const BucketPage>> BucketView::page(const RequestContext&
                                                            const std::string& directory,
                                                            const std::string& after) {
   if (Page fresh = kept_page(directory, after, Age::kFresh)) return fresh;
-  Result<Page> answer = pages_.get(page_name(directory, after), [&]() -> Result<Page> {
+  const auto ask = [this, directory, after](const RequestContext& asking) -> Result<Page> {
     MR_ASSIGN_OR_RETURN(
         BucketPage page,
-        read_bucket_page(context, *store_, directory, after, options_.page_entries_max,
+        read_bucket_page(asking, *store_, directory, after, options_.page_entries_max,
                          [&](const std::string& key, const std::string& reason) {
                            hide(directory, key, reason);
                          }));
     return std::make_shared<const BucketPage>(std::move(page));
-  });
-  if (!answer && is_unanswered(answer.error())) {
-    if (Page old = kept_page(directory, after, Age::kAny)) return old;
-  }
-  return answer;
+  };
+  const Page old = kept_page(directory, after, Age::kAny);
+  return pages_.get(context, page_name(directory, after), ask,
+                    old == nullptr ? std::nullopt : std::optional(old));
 }
 
 void BucketView::forget(const std::string& directory, std::string_view name) {

@@ -24,6 +24,8 @@ struct BucketViewOptions {
   // Of 1000 entries, so about 15 MiB.
   std::size_t pages_kept_max = 64;
   std::size_t names_kept_max = 16384;
+  // Not on the view's executor of requests.
+  RecentRefresh refresh = {};
 };
 
 // The keys of a store as directories and files, as they are now: a directory for each beginning of
@@ -73,12 +75,14 @@ class BucketView {
   const std::shared_ptr<ObjectStore> store_;
   Executor& requests_;
   const BucketViewOptions options_;
-  Recent<Page> pages_;
-  Recent<std::optional<BucketEntry>> names_;
   std::atomic<std::uint64_t> hidden_keys_ = 0;
 
   Mutex mutex_;
   std::set<std::string> reported_ MR_GUARDED_BY(mutex_);
+
+  // Last: what they are asking uses the members above.
+  Recent<Page> pages_;
+  Recent<std::optional<BucketEntry>> names_;
 };
 
 }  // namespace millrace

@@ -20,6 +20,8 @@ constexpr std::size_t kFetchThreads = 2;
 constexpr std::size_t kWorkThreads = 32;
 constexpr std::size_t kBackgroundThreads = 4;
 constexpr std::size_t kBucketThreads = 8;
+// Ask again for what lists and names have old answers to: while the store hangs, each waits for it.
+constexpr std::size_t kRefreshThreads = 4;
 
 // The cache's share of the memory, in the proportions of its defaults, which are for 512 MiB.
 BlockCacheOptions options_for_memory(std::uint64_t memory_max_bytes) {
@@ -66,7 +68,7 @@ Gateway::Trees::Trees(Gateway& gateway)
                                 return application.other_store(url);
                               },
                           .observer = gateway.usage_.get()}}),
-      datasets(gateway.registry_, versions, gateway.clock()),
+      datasets(gateway.registry_, versions, gateway.clock(), {.executor = &gateway.refreshes_}),
       buckets(gateway.exports_.empty()
                   ? nullptr
                   : std::make_unique<BucketsTree>(
@@ -75,7 +77,9 @@ Gateway::Trees::Trees(Gateway& gateway)
                                            .clock = gateway.clock(),
                                            .requests = gateway.bucket_requests_,
                                            .observer = gateway.usage_.get()},
-                        gateway.exports_)),
+                        gateway.exports_,
+                        BucketViewOptions{.lifetime = kAnswerLifetime,
+                                          .refresh = {.executor = &gateway.bucket_refreshes_}})),
       files(datasets, versions, buckets.get(),
             {.require_version = gateway.settings().require_version}) {}
 
@@ -86,6 +90,8 @@ Gateway::Gateway(Application& application, std::shared_ptr<ObjectStore> store)
       work_({.name = "work", .threads = kWorkThreads}),
       background_({.name = "background", .threads = kBackgroundThreads}),
       bucket_requests_({.name = "buckets", .threads = kBucketThreads}),
+      refreshes_({.name = "refresh", .threads = kRefreshThreads}),
+      bucket_refreshes_({.name = "bucket_refresh", .threads = kBucketThreads}),
       store_(std::move(store)),
       store_id_(store_->describe()),
       registry_({.store = *store_,

@@ -92,6 +92,8 @@ class Gateway {
   ThreadPool work_;
   ThreadPool background_;
   ThreadPool bucket_requests_;
+  ThreadPool refreshes_;
+  ThreadPool bucket_refreshes_;
   const std::shared_ptr<ObjectStore> store_;
   const StoreId store_id_;
   const Registry registry_;

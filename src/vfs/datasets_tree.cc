@@ -36,12 +36,13 @@ std::unexpected<Status> no_such(std::string_view what) {
 
 }  // namespace
 
-DatasetsTree::DatasetsTree(const Registry& registry, VersionTrees& versions, Clock& clock)
+DatasetsTree::DatasetsTree(const Registry& registry, VersionTrees& versions, Clock& clock,
+                           RecentRefresh refresh)
     : registry_(registry),
       versions_(versions),
       started_(clock.wall_now()),
-      datasets_(clock, kAnswerLifetime, 1),
-      names_(clock, kAnswerLifetime, kDatasetsKept) {
+      datasets_(clock, kAnswerLifetime, 1, refresh),
+      names_(clock, kAnswerLifetime, kDatasetsKept, refresh) {
   nodes_.emplace(datasets_node(), Directory{""});
 }
 
@@ -53,21 +54,23 @@ void DatasetsTree::ask_again() {
 }
 
 Result<std::vector<DatasetName>> DatasetsTree::datasets(const RequestContext& context) {
-  return datasets_.get("datasets", [&] { return registry_.datasets(context); });
+  return datasets_.get(context, "datasets",
+                       [this](const RequestContext& asking) { return registry_.datasets(asking); });
 }
 
 Result<DatasetsTree::Names> DatasetsTree::names(const RequestContext& context,
                                                 const DatasetName& dataset) {
-  return names_.get(dataset.text(), [&]() -> Result<Names> {
+  const auto ask = [this, dataset](const RequestContext& asking) -> Result<Names> {
     Names names;
     MR_ASSIGN_OR_RETURN(const std::vector<VersionListing> listed,
-                        registry_.versions(context, dataset));
+                        registry_.versions(asking, dataset));
     for (const VersionListing& version : listed) {
       if (version.entry && version.entry->readable()) names.versions.push_back(*version.entry);
     }
-    MR_ASSIGN_OR_RETURN(names.aliases, registry_.aliases().list(context, dataset));
+    MR_ASSIGN_OR_RETURN(names.aliases, registry_.aliases().list(asking, dataset));
     return names;
-  });
+  };
+  return names_.get(context, dataset.text(), ask);
 }
 
 Result<std::optional<DatasetName>> DatasetsTree::dataset_at(const RequestContext& context,

@@ -22,7 +22,8 @@ namespace millrace {
 // Nodes are named by their path (vfs/node_number.h); versions are VersionTrees' own.
 class DatasetsTree final : public Tree {
  public:
-  DatasetsTree(const Registry& registry, VersionTrees& versions, Clock& clock);
+  DatasetsTree(const Registry& registry, VersionTrees& versions, Clock& clock,
+               RecentRefresh refresh = {});
 
   Result<NodeAttributes> attributes(const RequestContext& context, NodeNumber node) override;
   Result<NodeAttributes> lookup(const RequestContext& context, NodeNumber directory,

@@ -344,6 +344,29 @@ TEST_F(SemanticsTest, S19AStoreThatIsAway) {
   EXPECT_EQ(names("buckets/train"), (NameList{"f", "new", "unread"}));
 }
 
+TEST_F(SemanticsTest, S19AStoreThatHangs) {
+  world.patience = std::chrono::milliseconds(20);
+  world.start();
+  world.tree.write("f", "version");
+  publish("a@v1");
+  set_alias("v1");
+  world.put("f", "bucket");
+  const NameList datasets = names("datasets/a");
+  const NameList train = names("buckets/train");
+  EXPECT_EQ(content("datasets/a/v1/f"), "version");
+  EXPECT_EQ(content("buckets/train/f"), "bucket");
+  // No request of the test has a deadline: whoever waits for the store waits for ever.
+  const FaultPlan hang = random_faults(1, {{1.0, {.kind = Fault::Kind::kHang}}});
+  world.broken->set_plan(hang);
+  world.faulty->set_plan(hang);
+  world.pass_lifetime();
+  EXPECT_EQ(names("datasets/a"), datasets);
+  EXPECT_EQ(names("buckets/train"), train);
+  EXPECT_EQ(target(world.at("datasets/a/current").number), "v1");
+  EXPECT_EQ(content("datasets/a/v1/f"), "version");
+  EXPECT_EQ(content("buckets/train/f"), "bucket");
+}
+
 std::string text_of_file(const std::filesystem::path& path) {
   std::ifstream file(path);
   std::stringstream text;

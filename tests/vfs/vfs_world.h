@@ -35,6 +35,8 @@ class VfsWorld : public PublishWorld {
   // From the next start on.
   ReadObserver* observer = nullptr;
   std::uint64_t cache_bytes = kGiB;
+  // Real time, so that no answer is taken for missing on a slow machine.
+  Duration patience = std::chrono::minutes(1);
 
   FileSystem& files() { return gateway_->files; }
   DiskBlockCache& cache() { return *gateway_->cache; }
@@ -126,16 +128,24 @@ class VfsWorld : public PublishWorld {
                               .work = world.work_,
                               .other_stores = world.other_stores(),
                               .observer = world.observer}}),
-          datasets(world.registry, versions, world.clock_),
+          datasets(world.registry, versions, world.clock_, refresh(world)),
           paths(NodePaths::open(world.disk_, "/state/nodes").value()),
           buckets({.paths = *paths,
                    .cache = *cache,
                    .clock = world.clock_,
                    .requests = requests,
                    .observer = world.observer},
-                  world.exports_, world.views_),
+                  world.exports_, views(world)),
           files(datasets, versions, world.exports_.empty() ? nullptr : &buckets, world.policy_) {}
 
+    RecentRefresh refresh(const VfsWorld& world) {
+      return {.executor = &refreshes, .patience = world.patience};
+    }
+    BucketViewOptions views(const VfsWorld& world) {
+      BucketViewOptions options = world.views_;
+      options.refresh = refresh(world);
+      return options;
+    }
     static std::unique_ptr<DiskBlockCache> open_cache(VfsWorld& world, Metrics& metrics,
                                                       ThreadPool& fetches) {
       BlockCacheOptions options;
@@ -155,6 +165,7 @@ class VfsWorld : public PublishWorld {
     Metrics metrics;
     ThreadPool fetches{{.name = "fetch", .threads = 2, .queued_tasks_max = 1024}};
     ThreadPool requests{{.name = "requests", .threads = 2, .queued_tasks_max = 1024}};
+    ThreadPool refreshes{{.name = "refresh", .threads = 2, .queued_tasks_max = 1024}};
     ManifestStore manifests;
     std::unique_ptr<DiskBlockCache> cache;
     std::unique_ptr<TreeNumbers> numbers;
