@@ -242,15 +242,18 @@ Status DatasetsTree::read_directory(const RequestContext& context, NodeNumber di
       shown.push_back(version.ref.version.text());
     for (const AliasEntry& alias : names.aliases)
       shown.push_back(alias.alias.text());
-    std::ranges::sort(shown);
   } else {
     MR_ASSIGN_OR_RETURN(shown, components(context, path));
   }
-  for (std::uint64_t place = cookie; place < shown.size(); ++place) {
-    const Result<NodeAttributes> attributes = lookup(context, directory, shown[place]);
+  // Names come and go: what follows a cookie must not depend on which are there.
+  std::map<std::uint64_t, std::string> by_cookie;
+  for (std::string& name : shown)
+    by_cookie.emplace(hash_of(number_of(path_below(path, name))), std::move(name));
+  for (auto it = by_cookie.upper_bound(cookie); it != by_cookie.end(); ++it) {
+    const Result<NodeAttributes> attributes = lookup(context, directory, it->second);
     // Gone since; or its manifest cannot be read, which whoever asks for it is told.
     if (!attributes) continue;
-    if (!visitor({.name = shown[place], .attributes = *attributes, .cookie = place + 1})) break;
+    if (!visitor({.name = it->second, .attributes = *attributes, .cookie = it->first})) break;
   }
   return {};
 }

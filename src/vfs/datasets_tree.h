@@ -29,7 +29,8 @@ class DatasetsTree final : public Tree {
   Result<NodeAttributes> lookup(const RequestContext& context, NodeNumber directory,
                                 std::string_view name) override;
   Result<NodeNumber> parent(const RequestContext& context, NodeNumber node) override;
-  // A cookie is a place in the list of names.
+  // A cookie is a hash of the entry's path, and entries are shown in the order of these: it stays a
+  // place in a list whose names come and go.
   Status read_directory(const RequestContext& context, NodeNumber directory, std::uint64_t cookie,
                         const Visitor& visitor) override;
   Result<std::string> read_link(const RequestContext& context, NodeNumber symlink) override;
