@@ -38,6 +38,12 @@ struct RecentRefresh {
   Duration patience = std::chrono::seconds(1);
 };
 
+// How long somebody waits for an answer where there is no old one.
+enum class RecentWait : std::uint8_t {
+  kForAnswer,  // For as long as the request may.
+  kBriefly,    // For the patience of the refresh, or not at all: there is a way without.
+};
+
 // Answers of a store that may be some seconds old. When the store cannot be reached, an answer of
 // any age is better than none, and better than waiting for long. Failures are not kept.
 //
@@ -73,23 +79,23 @@ class Recent {
   Recent& operator=(const Recent&) = delete;
 
   // What is known and fresh, or what `ask` says; `old` is better than no answer where nothing is
-  // known by this name.
+  // known by this name. kUnavailable when there is neither after a brief wait.
   Result<Value> get(const RequestContext& context, const std::string& name, Ask ask,
-                    std::optional<Value> old = std::nullopt) {
+                    std::optional<Value> old = std::nullopt,
+                    RecentWait wait = RecentWait::kForAnswer) {
     const TimePoint now = clock_.now();
     if (std::optional<Known> known = find(name)) {
       if (is_fresh(known->since, now)) return std::move(known->value);
       old = std::move(known->value);
     }
-    if (!old) return ask_here(context, name, ask);
-    if (is_away(now)) return *std::move(old);
+    const bool is_brief = old || wait == RecentWait::kBriefly;
     Result<Value> value = failure(StatusCode::kUnavailable, "the store does not answer");
-    if (refresh_.executor == nullptr) {
-      value = ask_here(context, name, ask);
-    } else if (auto answer = ask_beside(name, std::move(ask))) {
-      value = *std::move(answer);
+    if (!is_brief || refresh_.executor == nullptr) {
+      if (!is_brief || !is_away(now)) value = ask_here(context, name, ask);
+    } else if (!is_away(now)) {
+      if (auto answer = ask_beside(name, std::move(ask))) value = *std::move(answer);
     }
-    if (!value && is_unanswered(value.error())) return *std::move(old);
+    if (!value && old && is_unanswered(value.error())) return *std::move(old);
     return value;
   }
 

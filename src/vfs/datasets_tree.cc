@@ -6,12 +6,16 @@
 
 #include <fmt/format.h>
 
+#include "base/log.h"
+
 namespace millrace {
 namespace {
 
 constexpr std::uint16_t kListPermissions = 0555;
 constexpr std::uint16_t kAliasPermissions = 0777;
 constexpr std::size_t kDatasetsKept = 4096;
+// Of Registry::resolve().
+constexpr int kResolveRequestsMax = 4;
 
 std::string path_below(const std::string& directory, std::string_view name) {
   return directory.empty() ? std::string(name) : fmt::format("{}/{}", directory, name);
@@ -30,6 +34,13 @@ Status status_of(const Result<NodeAttributes>& result) {
   return result ? Status() : result.error();
 }
 
+Result<NodeAttributes> root_attributes(const RequestContext& context, VersionTree& tree) {
+  MR_ASSIGN_OR_RETURN(NodeAttributes attributes, tree.attributes(context, tree.root()));
+  // Its name may be removed; what is below it never changes.
+  attributes.lifetime = NodeLifetime::kShort;
+  return attributes;
+}
+
 std::unexpected<Status> no_such(std::string_view what) {
   return failure(StatusCode::kNotFound, fmt::format("there is no '{}' in the registry", what));
 }
@@ -41,6 +52,7 @@ DatasetsTree::DatasetsTree(const Registry& registry, VersionTrees& versions, Clo
     : registry_(registry),
       versions_(versions),
       started_(clock.wall_now()),
+      patience_(refresh.patience),
       datasets_(clock, kAnswerLifetime, 1, refresh),
       names_(clock, kAnswerLifetime, kDatasetsKept, refresh) {
   nodes_.emplace(datasets_node(), Directory{""});
@@ -53,13 +65,14 @@ void DatasetsTree::ask_again() {
   names_.age_all();
 }
 
-Result<std::vector<DatasetName>> DatasetsTree::datasets(const RequestContext& context) {
-  return datasets_.get(context, "datasets",
-                       [this](const RequestContext& asking) { return registry_.datasets(asking); });
+Result<std::vector<DatasetName>> DatasetsTree::datasets(const RequestContext& context,
+                                                        RecentWait wait) {
+  const auto ask = [this](const RequestContext& asking) { return registry_.datasets(asking); };
+  return datasets_.get(context, "datasets", ask, std::nullopt, wait);
 }
 
 Result<DatasetsTree::Names> DatasetsTree::names(const RequestContext& context,
-                                                const DatasetName& dataset) {
+                                                const DatasetName& dataset, RecentWait wait) {
   const auto ask = [this, dataset](const RequestContext& asking) -> Result<Names> {
     Names names;
     MR_ASSIGN_OR_RETURN(const std::vector<VersionListing> listed,
@@ -70,20 +83,22 @@ Result<DatasetsTree::Names> DatasetsTree::names(const RequestContext& context,
     MR_ASSIGN_OR_RETURN(names.aliases, registry_.aliases().list(asking, dataset));
     return names;
   };
-  return names_.get(context, dataset.text(), ask);
+  return names_.get(context, dataset.text(), ask, std::nullopt, wait);
 }
 
 Result<std::optional<DatasetName>> DatasetsTree::dataset_at(const RequestContext& context,
-                                                            const std::string& path) {
-  MR_ASSIGN_OR_RETURN(const std::vector<DatasetName> all, datasets(context));
+                                                            const std::string& path,
+                                                            RecentWait wait) {
+  MR_ASSIGN_OR_RETURN(const std::vector<DatasetName> all, datasets(context, wait));
   const auto found = std::ranges::find(all, path, &DatasetName::text);
   if (found == all.end()) return std::nullopt;
   return *found;
 }
 
 Result<std::vector<std::string>> DatasetsTree::components(const RequestContext& context,
-                                                          const std::string& path) {
-  MR_ASSIGN_OR_RETURN(const std::vector<DatasetName> all, datasets(context));
+                                                          const std::string& path,
+                                                          RecentWait wait) {
+  MR_ASSIGN_OR_RETURN(const std::vector<DatasetName> all, datasets(context, wait));
   const std::string prefix = path.empty() ? "" : path + "/";
   std::set<std::string> found;
   for (const DatasetName& dataset : all) {
@@ -129,15 +144,17 @@ NodeAttributes DatasetsTree::attributes_of(const Node& node) const {
 }
 
 Result<DatasetsTree::Node> DatasetsTree::node(const RequestContext& context, NodeNumber number) {
-  for (const bool last_try : {false, true}) {
-    {
-      MutexLock lock(mutex_);
-      const auto known = nodes_.find(number);
-      if (known != nodes_.end()) return known->second;
-    }
-    // A client may know it from before a restart.
-    if (!last_try) MR_RETURN_IF_ERROR(find_all_nodes(context));
-  }
+  const auto known = [&]() -> std::optional<Node> {
+    MutexLock lock(mutex_);
+    const auto found = nodes_.find(number);
+    return found == nodes_.end() ? std::nullopt : std::optional(found->second);
+  };
+  if (auto found = known()) return *std::move(found);
+  // A client may know it from before a restart; most often from a version that was served then.
+  MR_RETURN_IF_ERROR(add_served_directories());
+  if (auto found = known()) return *std::move(found);
+  MR_RETURN_IF_ERROR(find_all_nodes(context));
+  if (auto found = known()) return *std::move(found);
   return failure(StatusCode::kNotFound, "there is no such node any more");
 }
 
@@ -155,6 +172,14 @@ Status DatasetsTree::find_all_nodes(const RequestContext& context) {
   return {};
 }
 
+Status DatasetsTree::add_served_directories() {
+  for (const NumberedTree& tree : versions_.known()) {
+    for (std::string path = tree.ref.dataset.text(); !path.empty(); path = parent_path(path))
+      MR_RETURN_IF_ERROR(status_of(add(Directory{path})));
+  }
+  return {};
+}
+
 Result<std::string> DatasetsTree::directory_path(const RequestContext& context,
                                                  NodeNumber directory) {
   MR_ASSIGN_OR_RETURN(const Node found, node(context, directory));
@@ -165,16 +190,25 @@ Result<std::string> DatasetsTree::directory_path(const RequestContext& context,
 Result<NodeAttributes> DatasetsTree::version_root(const RequestContext& context,
                                                   const VersionEntry& entry) {
   MR_ASSIGN_OR_RETURN(const std::shared_ptr<VersionTree> tree, versions_.of(context, entry));
-  MR_ASSIGN_OR_RETURN(NodeAttributes attributes, tree->attributes(context, tree->root()));
-  // Its name may be removed; what is below it never changes.
-  attributes.lifetime = NodeLifetime::kShort;
-  return attributes;
+  return root_attributes(context, *tree);
 }
 
 Result<std::shared_ptr<VersionTree>> DatasetsTree::version(const RequestContext& context,
                                                            const VersionRef& ref) {
-  MR_ASSIGN_OR_RETURN(const VersionEntry entry, registry_.resolve(context, ref));
-  return versions_.of(context, entry);
+  std::optional<NumberedTree> served =
+      versions_.known_below(path_below(ref.dataset.text(), ref.version.text()));
+  if (served && served->ref != ref) served.reset();
+  // What can be had without the store is not waited for as long as the request may. By the
+  // machine's clock, as the store has it.
+  const RequestContext asking =
+      served ? context.with_deadline(system_clock().now() + kResolveRequestsMax * patience_)
+             : context;
+  const Result<VersionEntry> entry = registry_.resolve(asking, ref);
+  if (entry) return versions_.of(context, *entry);
+  if (!served || !is_unanswered(entry.error())) return failure(entry.error());
+  log_warn("the store cannot be asked for a version; going on with what was served before",
+           {{"version", ref.text()}, {"error", entry.error().to_string()}});
+  return versions_.find(context, served->number);
 }
 
 Status DatasetsTree::find_version(const RequestContext& context, TreeNumber number,
@@ -208,13 +242,29 @@ Result<NodeAttributes> DatasetsTree::attributes(const RequestContext& context, N
 Result<NodeAttributes> DatasetsTree::lookup(const RequestContext& context, NodeNumber directory,
                                             std::string_view name) {
   MR_ASSIGN_OR_RETURN(const std::string path, directory_path(context, directory));
-  MR_ASSIGN_OR_RETURN(const std::optional<DatasetName> dataset, dataset_at(context, path));
+  const std::string child = path_below(path, name);
+  const std::optional<NumberedTree> served = versions_.known_below(child);
+  Result<NodeAttributes> found =
+      lookup_listed(context, path, name, served ? RecentWait::kBriefly : RecentWait::kForAnswer);
+  if (found || !served || !is_unanswered(found.error())) return found;
+  if (child != path_below(served->ref.dataset.text(), served->ref.version.text())) {
+    return add(Directory{child});
+  }
+  MR_ASSIGN_OR_RETURN(const std::shared_ptr<VersionTree> tree,
+                      versions_.find(context, served->number));
+  return root_attributes(context, *tree);
+}
+
+Result<NodeAttributes> DatasetsTree::lookup_listed(const RequestContext& context,
+                                                   const std::string& path, std::string_view name,
+                                                   RecentWait wait) {
+  MR_ASSIGN_OR_RETURN(const std::optional<DatasetName> dataset, dataset_at(context, path, wait));
   if (!dataset) {
-    MR_ASSIGN_OR_RETURN(const std::vector<std::string> known, components(context, path));
+    MR_ASSIGN_OR_RETURN(const std::vector<std::string> known, components(context, path, wait));
     if (std::ranges::find(known, name) == known.end()) return no_such(path_below(path, name));
     return add(Directory{path_below(path, name)});
   }
-  MR_ASSIGN_OR_RETURN(const Names names, this->names(context, *dataset));
+  MR_ASSIGN_OR_RETURN(const Names names, this->names(context, *dataset, wait));
   for (const VersionEntry& version : names.versions) {
     if (version.ref.version.text() == name) return version_root(context, version);
   }

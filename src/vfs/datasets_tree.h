@@ -17,7 +17,9 @@ namespace millrace {
 
 // /datasets: a directory for each component of a dataset's name; below the last one a directory for
 // each version that can be read, and a symlink for each alias. What it shows is at most
-// kAnswerLifetime old, or as old as the last answer of a store that cannot be reached.
+// kAnswerLifetime old, or as old as the last answer of a store that cannot be reached. After a
+// restart there is no such answer: then versions that this machine has served are found by their
+// names, and there are no lists.
 //
 // Nodes are named by their path (vfs/node_number.h); versions are VersionTrees' own.
 class DatasetsTree final : public Tree {
@@ -46,7 +48,8 @@ class DatasetsTree final : public Tree {
   // kNotFound when there is none, or when the number is another's here.
   Status find_version(const RequestContext& context, TreeNumber number, std::uint32_t check);
 
-  // Where a version hangs, for whoever exports it alone. An alias is followed.
+  // Where a version hangs, for whoever exports it alone. An alias is followed. While the store does
+  // not answer, a version that this machine has served is found all the same.
   Result<std::shared_ptr<VersionTree>> version(const RequestContext& context,
                                                const VersionRef& ref);
 
@@ -64,18 +67,28 @@ class DatasetsTree final : public Tree {
     std::vector<AliasEntry> aliases;
   };
 
-  Result<std::vector<DatasetName>> datasets(const RequestContext& context);
-  Result<Names> names(const RequestContext& context, const DatasetName& dataset);
+  Result<std::vector<DatasetName>> datasets(const RequestContext& context,
+                                            RecentWait wait = RecentWait::kForAnswer);
+  Result<Names> names(const RequestContext& context, const DatasetName& dataset,
+                      RecentWait wait = RecentWait::kForAnswer);
   // The dataset that a path names; nothing when it is only a beginning of names.
   Result<std::optional<DatasetName>> dataset_at(const RequestContext& context,
-                                                const std::string& path);
+                                                const std::string& path,
+                                                RecentWait wait = RecentWait::kForAnswer);
   // What stands below a directory that is no dataset.
   Result<std::vector<std::string>> components(const RequestContext& context,
-                                              const std::string& path);
+                                              const std::string& path,
+                                              RecentWait wait = RecentWait::kForAnswer);
+  // By what the registry says.
+  Result<NodeAttributes> lookup_listed(const RequestContext& context, const std::string& path,
+                                       std::string_view name, RecentWait wait);
 
-  // The node of a number: known, or found among all paths of the registry.
+  // The node of a number: known, above what was served here, or found among all paths of the
+  // registry.
   Result<Node> node(const RequestContext& context, NodeNumber number);
   Status find_all_nodes(const RequestContext& context);
+  // The directories above what this machine has served.
+  Status add_served_directories();
   Result<NodeAttributes> add(Node node);
   NodeAttributes attributes_of(const Node& node) const;
   Result<NodeAttributes> version_root(const RequestContext& context, const VersionEntry& entry);
@@ -84,6 +97,7 @@ class DatasetsTree final : public Tree {
   const Registry& registry_;
   VersionTrees& versions_;
   const WallTime started_;
+  const Duration patience_;
   Recent<std::vector<DatasetName>> datasets_;
   Recent<Names> names_;
 

@@ -185,6 +185,20 @@ std::optional<std::uint32_t> TreeNumbers::check_of(TreeNumber number) const {
   return tree_check_of(found->second.nonce);
 }
 
+std::optional<NumberedTree> TreeNumbers::find_below(std::string_view path) const {
+  MutexLock lock(mutex_);
+  const NumberedTree* found = nullptr;
+  for (const auto& [number, tree] : trees_) {
+    const std::string text = tree.ref.dataset.text() + "/" + tree.ref.version.text();
+    if (text.starts_with(path) && text.size() > path.size() && text[path.size()] == '/')
+      return tree;
+    if (text != path) continue;
+    if (found != nullptr) return std::nullopt;
+    found = &tree;
+  }
+  return found == nullptr ? std::nullopt : std::optional(*found);
+}
+
 std::vector<NumberedTree> TreeNumbers::all() const {
   MutexLock lock(mutex_);
   std::vector<NumberedTree> trees;

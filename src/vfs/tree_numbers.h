@@ -57,6 +57,9 @@ class TreeNumbers {
   std::optional<std::uint32_t> check_of(TreeNumber number) const;
   // In the order of their numbers.
   std::vector<NumberedTree> all() const;
+  // One at "dataset/version" or below it, as paths of /datasets have it. Nothing where there is
+  // none, and where two have the path itself: one of them is of another store.
+  std::optional<NumberedTree> find_below(std::string_view path) const;
 
  private:
   TreeNumbers(Disk& disk, std::string path) : disk_(disk), path_(std::move(path)) {}

@@ -44,6 +44,10 @@ class VersionTrees {
   }
   // All that this machine has ever served.
   std::vector<NumberedTree> known() const { return parts_.numbers.all(); }
+  // One of them at a path of /datasets, or below it; as TreeNumbers has it.
+  std::optional<NumberedTree> known_below(std::string_view path) const {
+    return parts_.numbers.find_below(path);
+  }
 
  private:
   // Opened trees that are kept; those in use stay anyway.

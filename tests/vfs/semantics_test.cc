@@ -49,6 +49,10 @@ class SemanticsTest : public ::testing::Test {
     const auto read = world.read(file, range);
     return read ? StatusCode::kOk : read.error().code();
   }
+  // A request that does not wait for long.
+  RequestContext soon() const {
+    return world.context.with_deadline(system_clock().now() + std::chrono::milliseconds(50));
+  }
   std::string target(NodeNumber link) {
     return world.files().read_link(world.context, link).value();
   }
@@ -381,6 +385,31 @@ TEST_F(SemanticsTest, S19AStoreThatIsAway) {
   world.faulty->set_plan(no_faults());
   world.clock().advance(std::chrono::seconds(5));
   EXPECT_EQ(names("buckets/train"), (NameList{"f", "new", "unread"}));
+}
+
+TEST_F(SemanticsTest, S19AStoreThatIsAwayAtTheStart) {
+  world.patience = std::chrono::milliseconds(20);
+  world.tree.write("f", "version");
+  publish("group/a@v1");
+  publish("group/a@v2");
+  ASSERT_TRUE(world.registry.aliases().set(world.context, dataset_of("group/a"),
+                                           alias_of("current"), version_of("v1")));
+  EXPECT_EQ(content("datasets/group/a/v1/f"), "version");
+  const NodeNumber directory = world.at("datasets/group/a").number;
+  for (const Fault::Kind kind : {Fault::Kind::kFailBefore, Fault::Kind::kHang}) {
+    world.faulty->set_plan(random_faults(1, {{1.0, {.kind = kind}}}));
+    world.start();
+    EXPECT_TRUE(world.datasets().version(world.context, ref_of("group/a@v1")));
+    EXPECT_EQ(content("datasets/group/a/v1/f"), "version");
+    world.start();
+    EXPECT_TRUE(world.files().attributes(world.context, directory)) << "as a mount asks";
+    // What was never served here is not known to be absent.
+    EXPECT_TRUE(is_unanswered(world.datasets().version(soon(), ref_of("group/a@v2")).error()));
+    EXPECT_TRUE(is_unanswered(world.datasets().version(soon(), ref_of("group/a@current")).error()));
+    EXPECT_TRUE(is_unanswered(world.files().resolve(soon(), "datasets/group/a/v2").error()));
+    EXPECT_TRUE(is_unanswered(
+        world.files().read_directory(soon(), directory, 0, [](const NodeEntry&) { return true; })));
+  }
 }
 
 TEST_F(SemanticsTest, S19AStoreThatHangs) {
