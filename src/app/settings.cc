@@ -61,10 +61,13 @@ Status apply(Settings& settings, const SettingOrigin& origin) {
 Result<LoadedSettings> load_settings(const SettingFlags& flags,
                                      const EnvironmentLookup& environment) {
   LoadedSettings loaded;
+  const UserDirectories directories = user_directories(environment);
+  if (!directories.substitute.empty()) {
+    MR_RETURN_IF_ERROR(claim_directory(directories.substitute));
+  }
   std::map<std::string, ConfigEntry> entries;
   const bool named = !flags.config_file.empty();
-  const std::string file =
-      named ? flags.config_file : user_directories(environment).config + "/config.yaml";
+  const std::string file = named ? flags.config_file : directories.config + "/config.yaml";
   auto read = known_entries(file);
   if (read) {
     entries = std::move(*read);
@@ -118,7 +121,10 @@ std::string settings_document() {
       "```\n"
       "\n"
       "`<data>` is `$XDG_DATA_HOME/millrace` (`~/.local/share/millrace`); `<runtime>` is\n"
-      "`$XDG_RUNTIME_DIR/millrace`, or `<data>` where that is not set.\n"
+      "`$XDG_RUNTIME_DIR/millrace`, or `<data>` where that is not set. Where `HOME` is not set,\n"
+      "as under systemd or for a line of /etc/fstab, `~` is what the system's list of users says;\n"
+      "for a user without a home it is `/tmp/millrace-UID`, which must be the user's own and "
+      "0700.\n"
       "\n"
       "| name | flag | variable | default | meaning |\n"
       "|---|---|---|---|---|\n";

@@ -91,7 +91,8 @@ struct SettingFlags {
 std::string default_text(const SettingSpec& spec, const EnvironmentLookup& environment);
 
 // Flag before environment before file before default. kInvalidArgument names the flag, the variable
-// or the file and line; kNotFound when the file that --config names is not there.
+// or the file and line; kNotFound when the file that --config names is not there; kPermissionDenied
+// when what stands for the home of a user without one is not safe (claim_directory).
 Result<LoadedSettings> load_settings(const SettingFlags& flags,
                                      const EnvironmentLookup& environment);
 

@@ -1,3 +1,8 @@
+#include <pwd.h>
+#include <unistd.h>
+
+#include <filesystem>
+
 #include <gmock/gmock.h>
 
 #include "tests/cli/millrace_process.h"
@@ -95,6 +100,16 @@ TEST_F(Frame, ConfigShowSaysWhereEachSettingComesFrom) {
   EXPECT_EQ(shown["memory_max"]["source"], "default");
   EXPECT_THAT(millrace({"--config", "c.yaml", "config", "show"}).out, HasSubstr("c.yaml:1"));
   EXPECT_EQ(millrace({"--config", "none.yaml", "config", "show"}).exit_code, 3);
+}
+
+TEST_F(Frame, WithoutHomeTheListOfUsersSaysWhereFilesBelong) {
+  const passwd* const user = ::getpwuid(::geteuid());
+  if (user == nullptr || !std::filesystem::is_directory(user->pw_dir)) {
+    GTEST_SKIP() << "this user has no home";
+  }
+  variables_.erase("HOME");
+  const auto shown = millrace({"config", "show", "--json"}).json()["settings"];
+  EXPECT_EQ(shown["cache"]["value"], std::string(user->pw_dir) + "/.local/share/millrace/cache");
 }
 
 TEST_F(Frame, DoctorFindsWhatIsWrong) {
