@@ -60,6 +60,20 @@ TEST_F(TreeNumbersTest, AVersionKeepsItsNumber) {
   EXPECT_FALSE(numbers->check_of(TreeNumber(4)));
 }
 
+TEST_F(TreeNumbersTest, FindsWhatWasServedByItsPath) {
+  const auto numbers = open();
+  number(*numbers, "group/a");
+  EXPECT_EQ(numbers->find_below("group/a/v1")->ref, ref_of("group/a@v1"));
+  EXPECT_EQ(numbers->find_below("group/a")->ref, ref_of("group/a@v1"));
+  EXPECT_EQ(numbers->find_below("group")->ref, ref_of("group/a@v1"));
+  for (const std::string_view path : {"gro", "group/a/v", "group/a/v1/f", "group/b"})
+    EXPECT_FALSE(numbers->find_below(path)) << path;
+  // Another store may have a version of the same name: nobody can tell which one is meant.
+  ASSERT_TRUE(numbers->number_of(ref_of("group/a@v1"), "another", facts_of("x").layout));
+  EXPECT_FALSE(numbers->find_below("group/a/v1"));
+  EXPECT_TRUE(numbers->find_below("group/a"));
+}
+
 // Numbers are for ever, and on every gateway: they are written down here.
 TEST_F(TreeNumbersTest, ANumberComesFromTheNonce) {
   EXPECT_EQ(derived_tree_number("nonce-a", 0).value(), 2016613153U);
