@@ -3,6 +3,7 @@
 #include "cli/command.h"
 #include "cli/control_client.h"
 #include "cli/mount_directory.h"
+#include "frontends/fuse/fuse_mount.h"
 
 namespace millrace::cli {
 namespace {
@@ -16,10 +17,15 @@ Result<int> umount(Session& session, const UmountFlags& flags) {
   // What leads nowhere now may still have led to a mount that was lost with its directory.
   const std::string directory = mount_directory(flags.directory).value_or(flags.directory);
   const std::string path = "/v1/mounts/" + ControlClient::component(directory);
-  MR_ASSIGN_OR_RETURN([[maybe_unused]] const Json answer,
-                      ControlClient(session).send(session.context(), HttpMethod::kDelete,
-                                                  path + (flags.lazy ? "?lazy=true" : "")));
-  return 0;
+  const Result<Json> answer = ControlClient(session).send(session.context(), HttpMethod::kDelete,
+                                                          path + (flags.lazy ? "?lazy=true" : ""));
+  if (answer) return 0;
+  if (answer.error() == StatusCode::kNotFound) {
+    // No daemon, or one that does not know it: it may be one that was left dead.
+    MR_ASSIGN_OR_RETURN(const bool was_dead, remove_dead_mounts(directory));
+    if (was_dead) return 0;
+  }
+  return failure(answer.error());
 }
 
 }  // namespace

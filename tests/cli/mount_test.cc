@@ -125,16 +125,19 @@ TEST_F(MountTest, S22AKeeperThatIsKilledHasASuccessorThatHoldsTheMounts) {
   EXPECT_TRUE(becomes([this] { return keepers().empty(); }));
 }
 
-TEST_F(MountTest, AMountThatDiedWithItsKeeperIsReplaced) {
-  succeed("millrace mount a@v1 mnt; stat mnt");
-  const int daemon = daemon_pid();
-  ::kill(daemon, SIGSTOP);  // So that it starts no other keeper.
-  for (const int keeper : keepers())
-    ::kill(keeper, SIGKILL);
-  ::kill(daemon, SIGKILL);
-  ASSERT_TRUE(becomes([this] { return bash("cat $DIR/mnt/large.bin").exit_code != 0; }));
-  succeed("millrace mount a@v1 mnt; (cd mnt && sha256sum --quiet -c ../sums); umount mnt");
-  EXPECT_FALSE(is_mounted()) << "the dead one is not below it";
+TEST_F(MountTest, AMountThatDiedWithItsKeeperIsReplacedOrTakenAway) {
+  for (const std::string next : {"mount a@v1 mnt", "umount mnt"}) {
+    succeed("millrace mount a@v1 mnt; stat mnt");
+    const int daemon = daemon_pid();
+    ::kill(daemon, SIGSTOP);  // So that it starts no other keeper.
+    for (const int keeper : keepers())
+      ::kill(keeper, SIGKILL);
+    ::kill(daemon, SIGKILL);
+    ASSERT_TRUE(becomes([this] { return bash("cat $DIR/mnt/d/1.jpg").exit_code != 0; }));
+    succeed("millrace " + next);
+    if (next.starts_with("mount")) succeed("(cd mnt && sha256sum --quiet -c ../sums); umount mnt");
+    EXPECT_FALSE(is_mounted()) << "after " << next;
+  }
 }
 
 TEST_F(MountTest, TheKeeperEndsWhenSomebodyElseUnmounts) {

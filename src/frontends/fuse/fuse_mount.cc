@@ -73,18 +73,25 @@ bool is_dead(const std::string& directory) {
   return ::statfs(directory.c_str(), &found) != 0 && errno == ENOTCONN;
 }
 
-Status remove_dead_mounts(const std::string& directory) {
+}  // namespace
+
+Result<bool> remove_dead_mounts(const std::string& directory) {
+  bool was_dead = false;
   while (is_dead(directory)) {
     if (mounted_kind(directory) != kKind) {
-      return {StatusCode::kConflict,
-              fmt::format("'{0}' has a mount that nobody serves any more: run umount -l '{0}'",
-                          directory)};
+      return failure(
+          StatusCode::kConflict,
+          fmt::format("'{0}' has a mount that nobody serves any more: run umount -l '{0}'",
+                      directory));
     }
     MR_RETURN_IF_ERROR(unmount_fuse(directory, true));
-    log_warn("a mount that nobody served any more is taken away", {{"directory", directory}});
+    log_info("a mount that nobody served any more is taken away", {{"directory", directory}});
+    was_dead = true;
   }
-  return {};
+  return was_dead;
 }
+
+namespace {
 
 Status check_directory(const std::string& directory) {
   struct stat found{};
@@ -119,7 +126,7 @@ Result<File> mount_as_root(const FuseMountRequest& request) {
 }  // namespace
 
 Result<File> mount_fuse(const FuseMountRequest& request) {
-  MR_RETURN_IF_ERROR(remove_dead_mounts(request.directory));
+  MR_ASSIGN_OR_RETURN([[maybe_unused]] const bool was_dead, remove_dead_mounts(request.directory));
   MR_RETURN_IF_ERROR(check_directory(request.directory));
   if (::geteuid() == 0) return mount_as_root(request);
   if (::access("/dev/fuse", R_OK | W_OK) != 0) return failure(no_device(errno));

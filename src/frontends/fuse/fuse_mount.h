@@ -17,12 +17,15 @@ struct FuseMountRequest {
 // Mounts, and returns the device to serve it by. As root by the kernel's own call, else by
 // fusermount3. Nothing is answered until the device is served.
 //
-// A mount of ours that nobody serves any more is taken away first: only a kill of both the daemon
-// and the keeper leaves one.
+// Dead mounts are taken away first.
 //
 // kNotFound when the directory or /dev/fuse is missing, kPermissionDenied when we may not,
 // kConflict when a dead mount of somebody else is there; each message says what to do.
 Result<File> mount_fuse(const FuseMountRequest& request);
+
+// Takes mounts of ours away that nobody serves any more; only a kill of both the daemon and the
+// keeper leaves one. False when there was none, kConflict when one of somebody else's is there.
+Result<bool> remove_dead_mounts(const std::string& directory);
 
 // kConflict while somebody uses it, kNotFound when nothing is mounted there. `lazy` takes it out of
 // sight at once, and ends it when its last user is gone.
