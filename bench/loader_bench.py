@@ -5,8 +5,9 @@ Ceph, behind a proxy that adds 20 ms to each request.
 Usage: loader_bench.py [--rounds N] [--set NAME] [--time-max SECONDS] [--ours-only]
 
 The peers are Python's and take 6 GB: `tools/setup peers` installs them in build/peers, and
-MILLRACE_BENCH_PEERS names another virtual environment that has them. loader/write_sets.py makes the
-sets, loader/read_epochs.py reads them, each run in a process of its own.
+MILLRACE_BENCH_PEERS names another virtual environment that has them. For ours alone that of the
+tests will do, build/python_torch. loader/write_sets.py makes the sets, loader/read_epochs.py reads
+them, each run in a process of its own.
 """
 
 import argparse
@@ -38,6 +39,9 @@ FIRST_BATCH_SET = "110k"
 # The same with more workers, because a loader that waits for the store gains by them.
 PEERS = [(name, workers) for name in ("mosaic", "litdata", "webdataset") for workers in (2, 4)]
 FIRST_BATCH_S_MAX = 0.3
+# One that is fetched, and others that are cached: some in each second.
+BOUNDARY_EPOCHS = 40
+WORST_SECOND_MIN = 0.8
 STORE_MEMORY_MIN = 96 << 30
 
 
@@ -46,8 +50,9 @@ def fail(text):
     sys.exit(1)
 
 
-def peers_python():
-    home = pathlib.Path(os.environ.get("MILLRACE_BENCH_PEERS", ROOT / "build" / "peers"))
+def peers_python(ours_only):
+    home = pathlib.Path(os.environ.get("MILLRACE_BENCH_PEERS", ROOT / "build" / (
+        "python_torch" if ours_only else "peers")))
     if not (home / "bin" / "python3").exists():
         print(f"loader: skipped, no peers in {home}: `tools/setup peers` installs them (6 GB), or "
               "MILLRACE_BENCH_PEERS names a virtual environment that has them")
@@ -60,7 +65,7 @@ class Bench:
 
     def __init__(self, stack, options):
         self.options = options
-        self.python = peers_python()
+        self.python = peers_python(options.ours_only)
         disk = os.environ.get("MILLRACE_BENCH_DISK", ROOT / "build")
         self.scratch = pathlib.Path(stack.enter_context(
             tempfile.TemporaryDirectory(prefix="loader-bench-", dir=disk)))
@@ -110,8 +115,9 @@ class Bench:
         with tempfile.TemporaryDirectory(dir=self.scratch) as directory:
             tree = pathlib.Path(directory) / "set"
             environment = self._environment(directory, self.store)
+            formats = ["mds", "tar"] if self.options.ours_only else []
             for command in ([self.python, ROOT / "bench/loader/write_sets.py", tree, str(samples),
-                             str(size)],
+                             str(size), *formats],
                             [BUILD / "millrace", "store", "cp", "-r", tree, f"store:{name}"],
                             [BUILD / "millrace", "register", f"{name}/mds", f"{name}@v1"]):
                 done = subprocess.run(command, env=environment, capture_output=True, text=True)
@@ -158,12 +164,18 @@ def best_peers(bench, name, epochs, figures):
     for loader, workers in PEERS:
         result = bench.read(loader, name, epochs, workers)
         if result:
-            print(f"  {loader} with {workers} workers: {shown(result)}", flush=True)
+            print(f"  {loader} with {workers} workers: {shown(result)}; imports before that: "
+                  f"{imports(result)}", flush=True)
             runs.append(([figure(result) for figure in figures], (loader, workers)))
     if not runs:
         fail("no peer works here")
     return sorted({min((values[n], peer) for values, peer in runs)[1]
                    for n in range(len(figures))})
+
+
+def imports(result):
+    took = result[0]["imports"]
+    return f"{took['torch_s']:.2f} s for torch and NumPy, {took['own_s']:.2f} s for its own"
 
 
 def shown(result):
@@ -244,13 +256,31 @@ def compare_epochs(bench, name, samples):
                "<= 0.333", ratio <= 1 / 3, figures)
 
 
+def measure_boundaries(bench, name, samples):
+    """How even ours is where one epoch ends and the next begins."""
+    result = bench.read("millrace", name, BOUNDARY_EPOCHS, 0)
+    if result is None or any(epoch["samples"] != samples for epoch in result):
+        fail(f"ours did not deliver {samples} samples: {result}")
+    seconds = result[0]["by_second"]
+    waits = [epoch["first_batch_s"] * 1e3 for epoch in result[1:]]
+    print(f"--- {name}: {BOUNDARY_EPOCHS} epochs\n  samples in each second behind the first epoch: "
+          f"{' '.join(map(str, seconds))}\n  from the last batch of an epoch to the first of the "
+          f"next: {statistics.median(waits):.1f} ms, at most {max(waits):.1f} ms", flush=True)
+    if len(seconds) < 3:
+        print("  too few whole seconds to compare", flush=True)
+        return
+    ratio = min(seconds) / statistics.median(seconds)
+    report(f"loader_worst_second_{name}", min(seconds), "samples/s", ratio, "the median second",
+           f">= {WORST_SECOND_MIN}", ratio >= WORST_SECOND_MIN,
+           {"by_second": seconds, "waits_ms": waits})
+
+
 def compare_first_batches(bench, name):
     print(f"--- {name}: the first batch", flush=True)
-    runs = [bench.read("millrace", name, 0, 0)[0] for _ in range(bench.options.rounds)]
-    ours = [run["first_batch_s"] for run in runs]
-    numpy = statistics.median(run["numpy_s"] for run in runs)
-    print(f"  millrace: {' '.join(f'{seconds:.3f}' for seconds in ours)} s, not counting "
-          f"{numpy:.3f} s for the import of NumPy", flush=True)
+    runs = [bench.read("millrace", name, 0, 0) for _ in range(bench.options.rounds)]
+    ours = [run[0]["first_batch_s"] for run in runs]
+    print(f"  millrace: {' '.join(f'{seconds:.3f}' for seconds in ours)} s; imports before that: "
+          f"{imports(runs[-1])}", flush=True)
     if bench.options.ours_only:
         return
     chosen = best_peers(bench, name, 0, [lambda result: result[0]["first_batch_s"]])
@@ -277,6 +307,7 @@ def main():
             if options.set in (None, name):
                 bench.prepare(name, samples, size)
                 compare_epochs(bench, name, samples)
+                measure_boundaries(bench, name, samples)
                 if name == FIRST_BATCH_SET:
                     compare_first_batches(bench, name)
 

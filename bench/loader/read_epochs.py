@@ -5,8 +5,13 @@ Usage: read_epochs.py LOADER SET EPOCHS BATCH WORKERS DIRECTORY
 LOADER is millrace, mosaic, litdata or webdataset; SET is the place of a set in the bucket of
 $BENCH_BUCKET at $BENCH_ENDPOINT; DIRECTORY is for what the loader keeps. With 0 epochs only the
 first batch is waited for. Every loader shuffles, and each sample is looked at.
+
+What a loader imports is imported before the clock starts, torch and NumPy for all: whoever trains
+has them loaded, and how long that takes says nothing about a loader.
 """
 
+import functools
+import importlib
 import json
 import os
 import pathlib
@@ -23,6 +28,8 @@ os.environ["S3_ENDPOINT_URL"] = ENDPOINT
 class Millrace:
     """Ours, over the very shards that mosaic reads, which are registered as a version."""
 
+    imports = ("millrace",)
+
     def __init__(self, place, batch, workers, directory):
         import millrace
         version = f"{place.replace('/', '-')}@v1"
@@ -36,6 +43,8 @@ class Millrace:
 
 
 class Mosaic:
+    imports = ("streaming", "boto3")
+
     def __init__(self, place, batch, workers, directory):
         from streaming import StreamingDataset
         from streaming.base.util import clean_stale_shared_memory
@@ -56,6 +65,8 @@ class Mosaic:
 
 
 class LitData:
+    imports = ("litdata", "boto3", "obstore.store")
+
     def __init__(self, place, batch, workers, directory):
         import litdata
         from litdata.streaming import downloader
@@ -75,6 +86,8 @@ class LitData:
 
 
 class WebDataset:
+    imports = ("webdataset",)
+
     def __init__(self, place, batch, workers, directory):
         import webdataset
         names = json.loads(os.environ["BENCH_SHARDS"])[place]
@@ -106,6 +119,7 @@ def cpu_s():
     return used
 
 
+@functools.cache  # The search takes as long as some batches.
 def daemon():
     """The process that listens at our socket; a child of nobody that is waited for."""
     socket = os.environ.get("MILLRACE_SOCKET", "")
@@ -121,35 +135,48 @@ def daemon():
     return None
 
 
-def main(name, place, epochs, batch, workers, directory):
+def load(modules):
+    """Imports them; returns the seconds that it took."""
     begin = time.monotonic()
-    # All need it, and whoever trains has it: what its start takes says nothing about a loader.
-    import numpy  # noqa: F401
-    numpy_s = time.monotonic() - begin
+    for module in modules:
+        importlib.import_module(module)
+    return time.monotonic() - begin
+
+
+def by_second(deliveries):
+    """Samples of each whole second behind the first delivery, across the ends of epochs."""
+    begin = deliveries[0][0]
+    seconds = [0] * int(deliveries[-1][0] - begin)
+    for now, samples in deliveries[1:]:
+        if int(now - begin) < len(seconds):
+            seconds[int(now - begin)] += samples
+    return seconds
+
+
+def main(name, place, epochs, batch, workers, directory):
+    imports = {"torch_s": load(("numpy", "torch.utils.data")),
+               "own_s": load(LOADERS[name].imports)}
     begin = time.monotonic()
     loader = LOADERS[name](place, batch, workers, directory)
-    results = []
+    results, deliveries, cold = [], [], 0
     for _ in range(max(epochs, 1)):
         used, start, first = cpu_s(), time.monotonic(), None
         samples = size = 0
-        worst_s = last_s = 0.0
         for lengths in loader.epoch():
             now = time.monotonic()
-            if first is None:
-                first = now
-            else:
-                worst_s = max(worst_s, now - last_s)
-            last_s = now
+            first = first or now
+            deliveries.append((now, len(lengths)))
             samples += len(lengths)
             size += sum(lengths)
             if epochs == 0:
                 break
         results.append({"samples": samples, "bytes": size, "seconds": time.monotonic() - start,
-                        "cpu_s": cpu_s() - used, "first_batch_s": first - begin,
-                        "worst_wait_s": worst_s})
-        begin = time.monotonic()
-    results[0]["numpy_s"] = numpy_s
-    results[0]["rss_mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+                        "cpu_s": cpu_s() - used, "first_batch_s": first - begin})
+        cold = cold or len(deliveries)
+        begin = now  # What the end of an epoch costs is part of the wait for the next one.
+    # From the last batch of the first epoch on, which is slower than those that are cached.
+    results[0] |= {"imports": imports, "by_second": by_second(deliveries[cold - 1:]),
+                   "rss_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
     print("RESULT " + json.dumps(results), flush=True)
     os._exit(0)  # Whatever a loader has still running must not be waited for.
 

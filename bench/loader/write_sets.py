@@ -1,6 +1,8 @@
 """Writes the same samples as MDS, LitData chunks and WebDataset shards, with their own writers.
 
-Usage: write_sets.py DIRECTORY SAMPLES BYTES     Makes DIRECTORY/mds, litdata and tar.
+Usage: write_sets.py DIRECTORY SAMPLES BYTES [FORMAT...]
+
+Makes DIRECTORY/mds, litdata and tar, or those of them that are named.
 """
 
 import pathlib
@@ -44,12 +46,14 @@ def write_tar(directory, samples, size):
             writer.write({"__key__": f"{number:08}", "bin": data, "cls": str(number % 1000)})
 
 
-def main(directory, samples, size):
+WRITERS = {"mds": write_mds, "litdata": write_litdata, "tar": write_tar}
+
+
+def main(directory, samples, size, formats):
     directory.mkdir(parents=True)
-    write_mds(directory / "mds", samples, size)
-    write_litdata(directory / "litdata", samples, size)
-    write_tar(directory / "tar", samples, size)
+    for name in formats or WRITERS:
+        WRITERS[name](directory / name, samples, size)
 
 
 if __name__ == "__main__":
-    main(pathlib.Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
+    main(pathlib.Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:])
