@@ -143,7 +143,7 @@ TEST(JobCursorTest, AnEpochThatHasNotBegunTakesTheSizeOfItsNewShares) {
 // A bit for each of them would be a GiB.
 TEST(JobCursorTest, TenBillionSamplesTakeNoMemory) {
   constexpr std::uint64_t kSamples = 10'000'000'000;
-  constexpr std::uint64_t kGrowthMax = 32 * kMiB;
+  constexpr std::uint64_t kGrowthMax = 8 * kMiB;
   for (const OrderMode mode : {OrderMode::kBlock, OrderMode::kFull}) {
     const std::uint64_t before = resident_bytes();
     std::uint64_t peak = before;
