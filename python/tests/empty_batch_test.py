@@ -35,12 +35,20 @@ def test_empty_batches_have_their_columns(home: pathlib.Path, engine: str) -> No
     assert sorted(batch.samples for batch in rest[0]) == [0, 0, 1, 1]
     for batch in rest[0]:
         assert set(batch) == {"__key__", "data", "label"}
-    # Left out by a policy.
-    (few / "3").unlink()
-    skipped = [batch for batch in millrace.Loader(dataset, 1, on_error="skip")
-               if batch.samples == 0]
-    assert len(skipped) == 1
-    check_empty(skipped[0])
+
+
+def test_a_batch_whose_only_sample_is_skipped(home: pathlib.Path, engine: str) -> None:
+    data = home / f"skipped_{engine}" / "a"
+    data.mkdir(parents=True)
+    for number in range(5):
+        (data / str(number)).write_bytes(b"x")
+    dataset = millrace.Dataset(data.parent, seed=1, engine=engine)
+    assert len(dataset) == 5
+    (data / "3").unlink()
+    empty = [batch for batch in millrace.Loader(dataset, 1, on_error="skip")
+             if batch.samples == 0]
+    assert len(empty) == 1
+    check_empty(empty[0])
 
 
 def test_an_empty_step_of_a_sampler(pets: str) -> None:

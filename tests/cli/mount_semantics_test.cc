@@ -12,7 +12,8 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
+#include <map>
+#include <vector>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

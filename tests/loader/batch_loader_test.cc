@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 
 class NoPlan final : public BatchPlan {
  public:
-  void extend(const RequestContext&, std::span<const PlacedSample>) override {}
+  void extend(const RequestContext&, std::span<const PlannedSample>) override {}
   void advance(std::uint64_t) override {}
 };
 

@@ -205,7 +205,7 @@ TEST(DealingTest, SaysWhatCannotBeDealt) {
   const Topology four{.world = 4, .ranks_per_node = 1, .replication = 1};
   EXPECT_THAT(refusal(3, four, 1), HasSubstr("3 samples cannot be dealt to 4 ranks"));
   EXPECT_THAT(refusal(0, four, 1), HasSubstr("0 samples"));
-  EXPECT_THAT(refusal(10, four, 0), HasSubstr("batch of 0"));
+  EXPECT_THAT(refusal(10, four, 0), HasSubstr("a batch cannot have 0 samples"));
   EXPECT_THAT(refusal(10, four, UINT64_MAX / 2), HasSubstr("a batch size from 1 to"));
   EXPECT_THAT(refusal(10, four, 5, LastSteps::kDrop), HasSubstr("drop_last"));
   EXPECT_THAT(refusal(10, four, 1, LastSteps::kEven, 11), HasSubstr("position 11"));

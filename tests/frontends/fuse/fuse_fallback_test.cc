@@ -1,8 +1,10 @@
 // What happens where files cannot be handed to the kernel: all is read through this process.
 #include <linux/capability.h>
 #include <sys/syscall.h>
+#include <sys/xattr.h>
+#include <unistd.h>
 
-#include <filesystem>
+#include <chrono>
 #include <thread>
 
 #include <gtest/gtest.h>
