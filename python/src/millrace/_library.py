@@ -10,6 +10,7 @@ import ctypes
 import functools
 import os
 import pathlib
+import queue
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -178,6 +179,26 @@ def call(function: Callable[..., int], *arguments: Any) -> int:
     return code
 
 
+class _Helper:
+    """A thread that makes calls for the main one."""
+
+    def __init__(self) -> None:
+        self.process = os.getpid()  # One that it forks does not have the thread.
+        self._tasks: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        threading.Thread(target=self._work, name="millrace", daemon=True).start()
+
+    def _work(self) -> None:
+        while True:
+            self._tasks.get()()
+
+    def run(self, task: Callable[[], None]) -> None:
+        """Returns at once."""
+        self._tasks.put(task)
+
+
+# Kept for the next call, because to start a thread takes longer than many a read.
+_idle_helper: _Helper | None = None
+
 # How long a call that was called off may take to notice.
 _NOTICED_S = 5.0
 
@@ -192,11 +213,15 @@ def interruptible(function: Callable[..., int], *arguments: Any, release: Callab
         result = Handle()
         call(function, *arguments, None, ctypes.byref(result))
         return result
+    global _idle_helper
+    helper, _idle_helper = _idle_helper, None
+    if helper is None or helper.process != os.getpid():
+        helper = _Helper()
     cancellation = Handle(library().mr_cancellation_make())
     outcome: list[Handle | Exception] = []
     done = threading.Event()
 
-    def run(_: object) -> None:
+    def task(_: object = owner) -> None:
         result = Handle()
         try:
             call(function, *arguments, cancellation, ctypes.byref(result))
@@ -207,7 +232,7 @@ def interruptible(function: Callable[..., int], *arguments: Any, release: Callab
             done.set()
 
     try:
-        threading.Thread(target=run, args=(owner,), name="millrace", daemon=True).start()
+        helper.run(task)
         done.wait()
     except BaseException:
         library().mr_cancellation_request(cancellation)
@@ -216,6 +241,7 @@ def interruptible(function: Callable[..., int], *arguments: Any, release: Callab
         raise
     finally:
         if done.is_set():
+            _idle_helper = helper
             library().mr_cancellation_free(cancellation)
     if isinstance(outcome[0], Exception):
         raise outcome[0]
