@@ -1,6 +1,7 @@
 // Loaders whose store fails, goes away, comes back, or delivers wrong bytes.
 
 #include <chrono>
+#include <thread>
 
 #include <gmock/gmock.h>
 
@@ -198,6 +199,46 @@ TEST_P(StoreFaultsAbiTest, BytesThatFailACheckTwiceAreAFailureOfTheSample) {
     keys.push_back(key);
   EXPECT_EQ(failure_text, "");
   EXPECT_THAT(keys, SizeIs(12)) << "the batch that failed was read again, and nothing twice";
+}
+
+TEST_P(StoreFaultsAbiTest, TheNextEpochIsFetchedBeforeThisOneEnds) {
+  publish(24, 2 << 20);  // Each is an object of its own.
+  // An epoch has half of them, and the next one others.
+  const auto with = [this](const std::string& cache) {
+    AbiJson each = faulty(cache);
+    each["datasets"][0]["choose"] = 12;
+    return each;
+  };
+  std::set<std::string> awaited;
+  {
+    engine = "process";
+    const AbiDataset dataset = open(with("undisturbed"));
+    engine = GetParam();
+    const AbiLoader loader = load(dataset, {{"batch", 4}});
+    const std::vector<std::string> first = keys_of_epoch(loader);
+    for (const std::string& key : texts(next(loader), "__key__")) {
+      if (!std::ranges::count(first, key)) awaited.insert(key);
+    }
+    ASSERT_FALSE(awaited.empty());
+  }
+  const AbiDataset dataset = open(with("cache"));
+  ASSERT_NE(dataset, nullptr);
+  const AbiLoader loader = load(dataset, {{"batch", 4}});
+  server.clear_requests();
+  for (int step = 0; step < 2; ++step)
+    ASSERT_NE(next(loader), nullptr) << failure_text;
+  // The last batch of this epoch is not even taken.
+  const auto asked_for = [this](const std::string& key) {
+    return server.count([&](const testing::S3RequestRecord& request) {
+      return request.method == "GET" && request.key.ends_with(key);
+    });
+  };
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  for (const std::string& key : awaited) {
+    while (asked_for(key) == 0 && std::chrono::steady_clock::now() < deadline)
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    EXPECT_GT(asked_for(key), 0u) << key;
+  }
 }
 
 }  // namespace
