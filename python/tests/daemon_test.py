@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pathlib
@@ -44,6 +45,24 @@ def test_a_killed_rank_costs_the_others_nothing(pets: str) -> None:
     with started("spawn", run_rank, dataset, 0, 2) as (_, again):
         assert len(again.recv()) == 16
     assert set(os.listdir("/dev/shm")) == before
+
+
+def test_a_rank_that_hangs_does_not_hold_up_another(pets: str) -> None:
+    dataset = millrace.Dataset(pets, seed=3, engine="daemon")
+    with started("spawn", run_rank, dataset, 0, 2) as (hung, ahead), \
+         started("spawn", run_rank, dataset, 1, 2) as (_, other):
+        seen = ahead.recv()
+        os.kill(hung.pid, signal.SIGSTOP)  # Its connections stay open, with batches in them.
+        ahead.send(None)
+        while isinstance(message := other.recv(), list):
+            seen += message
+            other.send(None)
+        assert not ahead.poll()
+        os.kill(hung.pid, signal.SIGCONT)
+        while isinstance(message := ahead.recv(), list):
+            seen += message
+            ahead.send(None)
+    assert sorted(seen) == list(range(SAMPLES))
 
 
 def ask_daemon(program: Program, path: str) -> str:
@@ -102,6 +121,31 @@ def test_each_dataset_of_a_mix_pays_for_itself(home: pathlib.Path, program: Prog
     rows = {row["version"]: row["fetched_bytes"] for row in
             map(json.loads, program("usage", "--by", "version", "--json").splitlines())}
     assert all(rows[name] >= 500_000 for name in names)
+
+
+def test_ranks_at_once_fetch_every_byte_once(home: pathlib.Path, program: Program) -> None:
+    data, world, size = home / "shared", 4, 400 * 20_000
+    data.mkdir()
+    for number in range(400):
+        (data / f"{number:03}").write_bytes(os.urandom(20_000))
+    program("publish", str(data), "shared@v1")
+    dataset = millrace.Dataset("shared@v1", seed=3, engine="daemon")
+    with contextlib.ExitStack() as stack:
+        pipes = [stack.enter_context(started("spawn", run_rank, dataset, rank, world))[1]
+                 for rank in range(world)]
+        seen: list[int] = []
+        running = set(pipes)
+        while running:  # In step, as ranks that train together are.
+            for pipe in list(running):
+                if isinstance(message := pipe.recv(), list):
+                    seen += message
+                    pipe.send(None)
+                else:
+                    running.remove(pipe)
+    assert sorted(seen) == list(range(400))
+    rows = {row["version"]: row["fetched_bytes"] for row in
+            map(json.loads, program("usage", "--by", "version", "--json").splitlines())}
+    assert size <= rows["shared@v1"] <= size * 1.08  # With the headers of the packs.
 
 
 def daemon_pid(program: Program) -> int:

@@ -402,6 +402,18 @@ def test_a_bar_for_each_epoch(pets: str, monkeypatch: pytest.MonkeyPatch) -> Non
         ("epoch 0", 5, 5), ("epoch 1", 5, 5), ("epoch 2", 5, 1), ("epoch 2", 5, 5)]
 
 
+def test_a_bar_shows_the_batches_of_an_epoch(pets: str, capfd: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("tqdm", reason="tqdm is not installed")
+    dataset = millrace.Dataset(pets, seed=3, engine="process")
+    for rank, shown in ((0, True), (1, False)):
+        loader = millrace.Loader(dataset, 50, rank=rank, world_size=2, progress=True)
+        list(loader)
+        bar = capfd.readouterr().err
+        assert ("epoch 0: 100%" in bar and "5/5" in bar) == shown
+    list(millrace.Loader(dataset, 50))
+    assert "epoch" not in capfd.readouterr().err
+
+
 def test_an_interrupt_ends_the_wait(pets: str, monkeypatch: pytest.MonkeyPatch) -> None:
     dataset = millrace.Dataset(pets, seed=3, engine="process")
     loader = millrace.Loader(dataset, 100)
