@@ -59,6 +59,9 @@ struct SettingSpec {
   std::vector<std::string> choices;  // Empty: anything that apply() takes.
   // Parses `text` into its member. The message says what was expected; the caller adds where.
   Status (*apply)(Settings& settings, const std::string& text);
+  // Of what a daemon serves with: the member as text (app/setting_texts.h), so that a command can
+  // hold its own against the daemon's. Null for what each process has for itself.
+  std::string (*served_text)(const Settings& settings) = nullptr;
 };
 
 std::span<const SettingSpec> all_settings();

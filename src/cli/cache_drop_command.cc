@@ -4,6 +4,7 @@
 
 #include "cli/command.h"
 #include "cli/control_client.h"
+#include "cli/daemon_settings.h"
 #include "cli/document_cells.h"
 #include "cli/registry_view.h"
 #include "cli/session.h"
@@ -17,6 +18,7 @@ Result<int> drop_cached_version(Session& session, const std::string& text) {
   const std::string path =
       fmt::format("/v1/cache/versions/{}/{}", ControlClient::component(ref.dataset.text()),
                   ControlClient::component(ref.version.text()));
+  MR_RETURN_IF_ERROR(check_daemon_settings(session, session.request()));
   MR_ASSIGN_OR_RETURN(const Json dropped,
                       ControlClient(session).send(session.context(), HttpMethod::kDelete, path));
   if (session.output().json()) {

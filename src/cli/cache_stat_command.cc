@@ -1,5 +1,6 @@
 #include "cli/command.h"
 #include "cli/control_client.h"
+#include "cli/daemon_settings.h"
 #include "cli/document_cells.h"
 #include "cli/registry_view.h"
 #include "cli/session.h"
@@ -8,6 +9,7 @@ namespace millrace::cli {
 namespace {
 
 Result<int> show_cache(Session& session) {
+  MR_RETURN_IF_ERROR(check_daemon_settings(session, session.request()));
   MR_ASSIGN_OR_RETURN(const Json cache, ControlClient(session).get("/v1/cache"));
   if (session.output().json()) {
     MR_RETURN_IF_ERROR(session.output().document(cache));

@@ -13,6 +13,7 @@
 
 #include "app/environment.h"
 #include "cli/control_client.h"
+#include "cli/daemon_settings.h"
 #include "platform/file.h"
 #include "platform/path.h"
 #include "platform/posix_disk.h"
@@ -136,7 +137,7 @@ Status ensure_daemon(Session& session, DaemonUp up) {
   PosixDisk disk;
   while (true) {
     MR_ASSIGN_OR_RETURN(const Presence presence, daemon_presence(session, context));
-    if (is_up(presence, up)) return {};
+    if (is_up(presence, up)) return check_daemon_settings(session, context);
     if (presence == Presence::kNone) {
       MR_RETURN_IF_ERROR(disk.make_directories(directory));
       const auto right =

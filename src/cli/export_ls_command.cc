@@ -3,6 +3,7 @@
 
 #include "cli/command.h"
 #include "cli/control_client.h"
+#include "cli/daemon_settings.h"
 #include "cli/document_cells.h"
 #include "cli/registry_view.h"
 #include "cli/session.h"
@@ -27,6 +28,7 @@ std::string flavours_cell(const Json& exported) {
 }
 
 Result<int> list_exports(Session& session) {
+  MR_RETURN_IF_ERROR(check_daemon_settings(session, session.request()));
   MR_ASSIGN_OR_RETURN(const Json answer, ControlClient(session).get("/v1/exports"));
   std::vector<std::vector<std::string>> rows = {
       {"PATH", "SOURCE", "CLIENTS", "SQUASH", "SEC", "FROM"}};

@@ -2,12 +2,14 @@
 
 #include "cli/command.h"
 #include "cli/control_client.h"
+#include "cli/daemon_settings.h"
 #include "cli/session.h"
 
 namespace millrace::cli {
 namespace {
 
 Result<int> remove_export(Session& session, const std::string& path) {
+  MR_RETURN_IF_ERROR(check_daemon_settings(session, session.request()));
   MR_ASSIGN_OR_RETURN([[maybe_unused]] const Json answer,
                       ControlClient(session).send(session.request(), HttpMethod::kDelete,
                                                   "/v1/exports/" + ControlClient::component(path)));

@@ -4,6 +4,7 @@
 
 #include "cli/command.h"
 #include "cli/control_client.h"
+#include "cli/daemon_settings.h"
 #include "cli/document_cells.h"
 #include "cli/session.h"
 
@@ -11,6 +12,7 @@ namespace millrace::cli {
 namespace {
 
 Result<int> cancel_preload(Session& session, const std::string& id) {
+  MR_RETURN_IF_ERROR(check_daemon_settings(session, session.request()));
   MR_ASSIGN_OR_RETURN(const Json cancelled,
                       ControlClient(session).send(session.request(), HttpMethod::kDelete,
                                                   "/v1/preloads/" + ControlClient::component(id)));

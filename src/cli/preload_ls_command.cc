@@ -4,6 +4,7 @@
 
 #include "cli/command.h"
 #include "cli/control_client.h"
+#include "cli/daemon_settings.h"
 #include "cli/document_cells.h"
 #include "cli/registry_view.h"
 #include "cli/session.h"
@@ -27,6 +28,7 @@ std::vector<std::string> preload_row(const Json& preload) {
 }
 
 Result<int> list_preloads(Session& session) {
+  MR_RETURN_IF_ERROR(check_daemon_settings(session, session.request()));
   MR_ASSIGN_OR_RETURN(const Json answer, ControlClient(session).get("/v1/preloads"));
   std::vector<std::vector<std::string>> rows = {
       {"PRELOAD", "VERSION", "STATE", "DONE", "OF", "RATE", "LEFT", "LEASED UNTIL", "PROBLEM"}};

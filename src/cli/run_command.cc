@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/control_client.h"
+#include "cli/daemon_settings.h"
 #include "cli/document_cells.h"
 #include "cli/registry_session.h"
 #include "cli/registry_view.h"
@@ -86,6 +87,8 @@ Json observed_rows(Session& session, const RequestContext& context, const std::s
 
 RunObservation observe_run(Session& session, const RequestContext& context, const RunId& id) {
   RunObservation observed;
+  // A daemon of another store has seen versions of the same names that are not this run's.
+  if (!check_daemon_settings(session, context).ok()) return observed;
   for (const Json& row : observed_rows(session, context, "/v1/usage?by=version&", id, "usage")) {
     observed.reads.push_back({.version = text_cell(row, "version"),
                               .read_bytes = number_of(row, "read_bytes"),

@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 #include "cli/control_client.h"
+#include "cli/daemon_settings.h"
 #include "cli/document_cells.h"
 #include "cli/registry_view.h"
 #include "cli/session.h"
@@ -13,6 +14,7 @@ namespace millrace::cli {
 namespace {
 
 Result<int> show_usage(Session& session, const std::string& by) {
+  MR_RETURN_IF_ERROR(check_daemon_settings(session, session.request()));
   const std::string query = by.empty() ? "" : "?by=" + ControlClient::component(by);
   MR_ASSIGN_OR_RETURN(const Json answer, ControlClient(session).get("/v1/usage" + query));
   std::vector<std::string> head = by.empty()

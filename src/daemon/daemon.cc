@@ -19,12 +19,21 @@ namespace {
 // Control requests are short, but for those who wait for something: they ask again.
 constexpr Duration kControlDrainMax = std::chrono::seconds(2);
 
+Json served_settings(const Settings& settings) {
+  Json texts = Json::object();
+  for (const SettingSpec& spec : all_settings()) {
+    if (spec.served_text != nullptr) texts[std::string(spec.name)] = spec.served_text(settings);
+  }
+  return texts;
+}
+
 }  // namespace
 
 Daemon::Daemon(Application& application, std::unique_ptr<Gateway> gateway, DaemonOptions options)
     : gateway_(std::move(gateway)),
       started_(gateway_->clock().wall_now()),
       on_stop_request_(std::move(options.on_stop_request)),
+      settings_(served_settings(application.settings())),
       routes_(gateway_->clock(), application.settings().timeout),
       front_ends_(std::move(options.front_ends)),
       store_watch_(std::make_unique<StoreWatch>(gateway_->store(), gateway_->clock())) {
@@ -90,6 +99,7 @@ Json Daemon::status() {
           {"pid", ::getpid()},
           {"started", format_time(started_)},
           {"socket", gateway_->settings().socket},
+          {"settings", settings_},
           {"store",
            {{"url", gateway_->store().describe()},
             {"asked", store.asked},

@@ -57,6 +57,7 @@ class Daemon {
   const std::unique_ptr<Gateway> gateway_;
   const WallTime started_;
   const std::function<void()> on_stop_request_;
+  const Json settings_;  // What it serves with, as text, by name.
   ControlRoutes routes_;
   std::vector<std::unique_ptr<FrontEnd>> front_ends_;
   std::unique_ptr<StoreWatch> store_watch_;
