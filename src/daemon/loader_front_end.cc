@@ -45,7 +45,8 @@ std::unique_ptr<LoaderSources> loader_sources(Gateway& gateway) {
                                             .random = system_random(),
                                             .clock = gateway.clock()}),
       .counting = sample_counting(gateway),
-      .store_at = store_at});
+      .store_at = store_at,
+      .require_version = gateway.settings().require_version});
 }
 
 void LoaderFrontEnd::add_routes(ControlRoutes&) {}

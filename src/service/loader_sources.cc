@@ -66,6 +66,11 @@ Result<OpenSource> LoaderSources::open_tree(const RequestContext& context,
 Result<OpenSource> LoaderSources::open_one(const RequestContext& context,
                                            const SourceChoice& choice) const {
   const bool is_place = names_a_place(choice.name);
+  if (is_place && parts_.require_version) {
+    return failure(StatusCode::kPermissionDenied,
+                   "only registered versions are served here (require_version): publish or "
+                   "register it, and name it as NAME@VERSION");
+  }
   std::shared_ptr<VersionTree> tree;
   std::string version;
   if (!is_place && choice.content) {

@@ -33,6 +33,8 @@ class LoaderSources {
     std::shared_ptr<SampleCounting> counting;
     // The store at a URL or path that the user named.
     std::function<Result<std::shared_ptr<ObjectStore>>(const std::string& url)> store_at;
+    // Only registered versions are given: whoever names a place is refused.
+    bool require_version = false;
   };
   explicit LoaderSources(Parts parts) : parts_(std::move(parts)) {}
 
