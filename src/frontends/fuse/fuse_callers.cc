@@ -46,34 +46,46 @@ std::string run_of_process(const std::string& environment, const std::string& co
 
 std::shared_ptr<const Caller> FuseCallers::caller(std::uint32_t uid, std::uint32_t pid,
                                                   TimePoint now) {
-  std::shared_ptr<const Caller> caller;
+  std::shared_ptr<Process> process;
+  bool is_new = false;
   {
     MutexLock lock(mutex_);
-    const auto found = known_.find(pid);
-    if (found != known_.end() && found->second.uid == uid) {
-      if (now < found->second.until) return found->second.caller;
-      caller = found->second.caller;
-    } else {
-      caller = std::make_shared<const Caller>(Caller{fmt::format("uid:{}", uid), ""});
+    std::shared_ptr<Process>& known = known_[pid];
+    is_new = known == nullptr || known->uid != uid || now >= known->until;
+    if (is_new) {
+      // The kernel itself, reading ahead, is process 0.
+      known = std::make_shared<Process>(
+          Process{.uid = uid,
+                  .until = now + kLifetime,
+                  .caller = std::make_shared<const Caller>(Caller{fmt::format("uid:{}", uid), ""}),
+                  .was_looked_at = pid == 0});
     }
-    if (known_.size() >= kCallersMax) known_.clear();
-    known_.insert_or_assign(pid, Known{caller, uid, now + kLifetime});
+    process = known;
+    if (known_.size() > kCallersMax) known_.clear();
+    if (process->was_looked_at) return process->caller;
   }
-  // The kernel itself, reading ahead, is process 0. When too many wait, this one goes without.
-  if (pid != 0) static_cast<void>(looking_.submit([this, uid, pid] { look_at(uid, pid); }));
-  return caller;
+  // When too many wait, this one goes without.
+  if (is_new && !looking_.submit([this, process, pid] { look_at(*process, pid); }).ok()) {
+    return process->caller;
+  }
+  const auto until = std::chrono::steady_clock::now() + kLookMax;
+  MutexLock lock(mutex_);
+  while (!process->was_looked_at && looked_.wait_until(mutex_, until)) {
+  }
+  // Nobody else waits for one that is stuck.
+  process->was_looked_at = true;
+  return process->caller;
 }
 
-void FuseCallers::look_at(std::uint32_t uid, std::uint32_t pid) {
+void FuseCallers::look_at(Process& process, std::uint32_t pid) {
   const Result<std::string> environment = read_file(fmt::format("/proc/{}/environ", pid));
   const Result<std::string> groups = read_file(fmt::format("/proc/{}/cgroup", pid));
   std::string run = run_of_process(environment.value_or(""), groups.value_or(""));
   MutexLock lock(mutex_);
-  const auto found = known_.find(pid);
-  if (found == known_.end() || found->second.uid != uid) return;
-  if (found->second.caller->run == run) return;
-  found->second.caller =
-      std::make_shared<const Caller>(Caller{found->second.caller->principal, std::move(run)});
+  process.caller =
+      std::make_shared<const Caller>(Caller{process.caller->principal, std::move(run)});
+  process.was_looked_at = true;
+  looked_.notify_all();
 }
 
 }  // namespace millrace

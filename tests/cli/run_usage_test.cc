@@ -1,0 +1,54 @@
+// What a mount books under the runs of those who read.
+#include <gmock/gmock.h>
+
+#include "tests/cli/mount_world.h"
+
+namespace millrace::cli {
+namespace {
+
+class RunUsage : public MountTest {
+ protected:
+  // Read bytes by run, as the daemon has them.
+  std::map<std::string, std::uint64_t> usage_by_run() {
+    std::map<std::string, std::uint64_t> usage;
+    const Outcome listed = millrace({"usage", "--by", "run", "--json"});
+    EXPECT_EQ(listed.exit_code, 0) << listed.err;
+    for (std::size_t begin = 0; begin < listed.out.size();) {
+      const std::size_t end = std::min(listed.out.find('\n', begin), listed.out.size());
+      const auto row = nlohmann::json::parse(listed.out.substr(begin, end - begin));
+      usage[row.value("run", "")] = row.value("read_bytes", std::uint64_t{0});
+      begin = end + 1;
+    }
+    return usage;
+  }
+};
+
+TEST_F(RunUsage, NothingThatAShortProcessReadsIsBookedUnderNoRun) {
+  succeed("millrace mount a@v1 mnt --opening stateless");
+  // Each reads a file of its own, so that no page is in memory yet, and ends at once.
+  succeed("for n in $(seq 20); do MILLRACE_RUN=w$n cat mnt/d/$n.jpg > /dev/null; done");
+  const auto usage = usage_by_run();
+  for (int n = 1; n <= 20; ++n) {
+    const std::string run = "w" + std::to_string(n);
+    ASSERT_TRUE(usage.contains(run)) << run;
+    EXPECT_EQ(usage.at(run), n * 700U) << run;
+  }
+  EXPECT_FALSE(usage.contains("-"));
+  EXPECT_FALSE(usage.contains(""));
+}
+
+TEST_F(RunUsage, TheRecordOfARunHasWhatItsProcessesRead) {
+  succeed("millrace mount a@v1 mnt --opening stateless");
+  succeed(
+      "millrace run --name cats --use a@v1 -- sh -c 'cat mnt/d/50.jpg mnt/d/60.jpg' > /dev/null");
+  const Outcome runs = millrace({"run", "ls", "--json"});
+  const std::string id = nlohmann::json::parse(runs.out.substr(0, runs.out.find('\n')))["run"];
+  const auto record = millrace({"run", "show", id, "--json"}).json();
+  ASSERT_EQ(record["observed"].size(), 1U) << record.dump();
+  EXPECT_EQ(record["observed"][0]["version"], "a@v1");
+  EXPECT_EQ(record["observed"][0]["read_bytes"], (50 + 60) * 700);
+  EXPECT_GT(record["observed"][0]["fetched_bytes"], 0);
+}
+
+}  // namespace
+}  // namespace millrace::cli
