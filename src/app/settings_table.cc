@@ -34,7 +34,15 @@ Status set_store(Settings& settings, const std::string& text) {
   return {};
 }
 
-Status set_cache(Settings& s, const std::string& text) { return set_directory(s.cache, text); }
+Status set_cache(Settings& settings, const std::string& text) {
+  if (!text.starts_with('/')) {
+    return {StatusCode::kInvalidArgument,
+            fmt::format("'{}' is not absolute: it would be another directory wherever a daemon is "
+                        "started from; expected a path as /nvme/millrace",
+                        text)};
+  }
+  return set_directory(settings.cache, text);
+}
 
 Status set_cache_size(Settings& settings, const std::string& text) {
   MR_ASSIGN_OR_RETURN(settings.cache_size, parse_size_or_percentage(text));

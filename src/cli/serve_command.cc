@@ -17,8 +17,8 @@
 #include "daemon/fuse_front_end.h"
 #include "daemon/loader_front_end.h"
 #include "daemon/nfs_front_end.h"
+#include "daemon/settings_check.h"
 #include "platform/file.h"
-#include "platform/sector_cipher.h"
 
 namespace millrace::cli {
 namespace {
@@ -45,13 +45,9 @@ File hangups() {
 
 Result<int> check_config(Session& session) {
   // The settings are loaded and checked by now: what is left is what they refer to.
-  const Settings& settings = session.settings();
-  if (!settings.cache_key_file.empty()) {
-    MR_ASSIGN_OR_RETURN([[maybe_unused]] const SecretKey key,
-                        SecretKey::load(settings.cache_key_file));
-  }
-  MR_RETURN_IF_ERROR(check_nfs_settings(settings));
-  MR_ASSIGN_OR_RETURN([[maybe_unused]] const auto store, session.store(settings.store));
+  MR_ASSIGN_OR_RETURN(Application* const application, session.application());
+  MR_RETURN_IF_ERROR(check_settings(
+      *application, session.store_is_embedded() ? MissingRoot::kCreate : MissingRoot::kRefuse));
   const std::string& file = session.loaded().config_file;
   if (session.output().json()) {
     MR_RETURN_IF_ERROR(session.output().document(

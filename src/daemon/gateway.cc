@@ -103,10 +103,13 @@ Gateway::Gateway(Application& application, std::shared_ptr<ObjectStore> store)
 Gateway::~Gateway() = default;
 
 Result<std::unique_ptr<Gateway>> Gateway::open(Application& application, MissingRoot missing) {
-  MR_ASSIGN_OR_RETURN(std::shared_ptr<ObjectStore> store,
-                      application.store(application.settings().store, missing));
-  std::unique_ptr<Gateway> gateway(new Gateway(application, std::move(store)));
-  MR_RETURN_IF_ERROR(gateway->open_cache());
+  Result<std::shared_ptr<ObjectStore>> store =
+      application.store(application.settings().store, missing);
+  if (!store) return failure(store.error().with_context("store"));
+  std::unique_ptr<Gateway> gateway(new Gateway(application, *std::move(store)));
+  if (const Status opened = gateway->open_cache(); !opened.ok()) {
+    return failure(opened.with_context("cache"));
+  }
   MR_RETURN_IF_ERROR(gateway->open_buckets());
   MR_ASSIGN_OR_RETURN(gateway->usage_,
                       Usage::open({.disk = gateway->disk_,
@@ -143,10 +146,13 @@ Status Gateway::open_cache() {
 Status Gateway::open_buckets() {
   MR_ASSIGN_OR_RETURN(node_paths_, NodePaths::open(disk_, join_path(directory(), "nodes")));
   for (const BucketSetting& bucket : settings().buckets) {
-    MR_ASSIGN_OR_RETURN(std::shared_ptr<ObjectStore> store,
-                        application_.store(bucket.url, MissingRoot::kRefuse));
-    const StoreId id(store->describe());
-    exports_.push_back({.name = bucket.name, .store = std::move(store), .id = id});
+    Result<std::shared_ptr<ObjectStore>> store =
+        application_.store(bucket.url, MissingRoot::kRefuse);
+    if (!store) {
+      return store.error().with_context(fmt::format("buckets: '{}'", bucket.name));
+    }
+    const StoreId id((*store)->describe());
+    exports_.push_back({.name = bucket.name, .store = *std::move(store), .id = id});
   }
   return {};
 }

@@ -119,7 +119,7 @@ TEST_F(Frame, DoctorFindsWhatIsWrong) {
   EXPECT_THAT(healthy.out, AllOf(HasSubstr("create_if_absent"), HasSubstr("open_files"),
                                  HasSubstr("mounts work")));
   write("file", "x");
-  const Outcome sick = millrace({"--cache", "file/cache", "doctor"});
+  const Outcome sick = millrace({"--cache", path("file/cache"), "doctor"});
   EXPECT_EQ(sick.exit_code, 1);
   EXPECT_THAT(sick.out, AllOf(HasSubstr("fail  cache_directory"), HasSubstr("--cache DIR")));
 }

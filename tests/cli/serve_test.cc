@@ -148,6 +148,27 @@ TEST_F(ServeCommand, ChecksTheConfigAndNamesFileAndLine) {
   EXPECT_FALSE(std::filesystem::exists(socket()));
 }
 
+TEST_F(ServeCommand, ChecksWhatTheSettingsReferTo) {
+  const auto refused = [this](const std::string& setting, const std::string& value) {
+    write("bad.yaml", setting + ": " + value + "\n");
+    const Outcome outcome = millrace({"serve", "--check-config", "--config", path("bad.yaml")});
+    EXPECT_NE(outcome.exit_code, 0) << setting << ": " << value;
+    EXPECT_THAT(outcome.err, HasSubstr(setting + ": "));
+    // A start says the same.
+    const Outcome started = millrace({"serve", "--config", path("bad.yaml")});
+    EXPECT_EQ(started.exit_code, outcome.exit_code) << started.err;
+    EXPECT_THAT(started.err, HasSubstr(setting + ": "));
+    return outcome.err;
+  };
+  EXPECT_THAT(refused("buckets", "live=file:///does/not/exist"), HasSubstr("'live'"));
+  EXPECT_THAT(refused("store", "file:///does/not/exist"), HasSubstr("/does/not/exist"));
+  EXPECT_THAT(refused("cache", "/proc/nope"), HasSubstr("/proc/nope"));
+  EXPECT_THAT(refused("cache", "millrace/cache"), HasSubstr("not absolute"));
+  // Looking leaves nothing behind.
+  EXPECT_EQ(millrace({"serve", "--check-config", "--cache", path("a/b")}).exit_code, 0);
+  EXPECT_FALSE(std::filesystem::exists(path("a")));
+}
+
 TEST_F(ServeCommand, ChecksTheFilesOfTlsAsAStartWould) {
   const TestTls certificates;
   write("server.pem", certificates.server().certificate_pem);
