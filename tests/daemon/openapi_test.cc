@@ -11,6 +11,7 @@
 #include "daemon/nfs_front_end.h"
 #include "tests/daemon/daemon_world.h"
 #include "tests/daemon/json_schema.h"
+#include "tests/servers/child_process.h"
 
 namespace millrace {
 namespace {
@@ -95,6 +96,30 @@ RouteExamples route_examples() {
   };
 }
 
+// That an answer of a route is one that the document has.
+void expect_documented(const YAML::Node& document, const std::string& method,
+                       const std::string& pattern, const std::string& path,
+                       const RawClient::Answer& answer) {
+  const YAML::Node responses = document["paths"][pattern][method]["responses"];
+  const std::string status = std::to_string(answer.status);
+  const YAML::Node named = responses[status] ? responses[status] : responses["default"];
+  ASSERT_TRUE(named) << path << ": the document has no answer " << status;
+  const YAML::Node content = resolve_reference(document, named)["content"];
+  const std::string type(answer.headers.get("Content-Type"));
+  if (!content) {
+    EXPECT_EQ(answer.body, "") << path;
+  } else if (content["application/json"]) {
+    EXPECT_EQ(type, "application/json");
+    const YAML::Node schema = content["application/json"]["schema"];
+    EXPECT_THAT(schema_errors(document, schema, Json::parse(answer.body, nullptr, false)),
+                ::testing::IsEmpty())
+        << path << "\n"
+        << answer.body;
+  } else {
+    EXPECT_TRUE(content[type.substr(0, type.find(';'))]) << path << " is " << type;
+  }
+}
+
 class OpenApi : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -145,32 +170,91 @@ TEST_F(OpenApi, SaysWhatTheServerAnswers) {
   RouteExamples examples = route_examples();
   for (const auto& [method, pattern] : world_.daemon().routes().list()) {
     const std::string name = lower_method(method);
-    const YAML::Node responses = document_["paths"][pattern][name]["responses"];
     const auto& of_route = examples[{name, pattern}];
     EXPECT_FALSE(of_route.empty()) << name << " " << pattern << " has no example in this test";
     for (const RouteExample& example : of_route) {
       const auto answer =
           world_.ask(std::string(http_method_name(method)), example.path, example.body);
       EXPECT_EQ(answer.status, example.status) << example.path << " " << answer.body;
-      const std::string status = std::to_string(answer.status);
-      const YAML::Node named = responses[status] ? responses[status] : responses["default"];
-      ASSERT_TRUE(named) << example.path << ": the document has no answer " << status;
-      const YAML::Node content = resolve_reference(document_, named)["content"];
-      const std::string type(answer.headers.get("Content-Type"));
-      if (!content) {
-        EXPECT_EQ(answer.body, "") << example.path;
-      } else if (content["application/json"]) {
-        EXPECT_EQ(type, "application/json");
-        const YAML::Node schema = content["application/json"]["schema"];
-        EXPECT_THAT(schema_errors(document_, schema, Json::parse(answer.body, nullptr, false)),
-                    ::testing::IsEmpty())
-            << example.path << "\n"
-            << answer.body;
-      } else {
-        EXPECT_TRUE(content[type.substr(0, type.find(';'))]) << example.path << " is " << type;
-      }
+      expect_documented(document_, name, pattern, example.path, answer);
     }
   }
+}
+
+TEST_F(OpenApi, SaysWhatIsAnsweredAboutAPreloadThatIsThere) {
+  const auto ask = [&](const std::string& method, const std::string& pattern,
+                       const std::string& path, const std::string& body = "") {
+    const RawClient::Answer answer = world_.ask(method, path, body);
+    EXPECT_EQ(answer.status, 200) << path << " " << answer.body;
+    expect_documented(document_,
+                      method == "GET"    ? "get"
+                      : method == "POST" ? "post"
+                                         : "delete",
+                      pattern, path, answer);
+    return Json::parse(answer.body, nullptr, false);
+  };
+  const std::string id = ask("POST", "/v1/preloads", "/v1/preloads",
+                             R"({"version": "pets@v1", "lease_seconds": 60})")["preload"];
+  const std::string path = "/v1/preloads/" + id;
+  const Json ready = ask("GET", "/v1/preloads/{id}", path + "?wait=30s");
+  EXPECT_EQ(ready["state"], "ready") << ready.dump();
+  ask("GET", "/v1/preloads", "/v1/preloads");
+  ask("DELETE", "/v1/preloads/{id}", path);
+}
+
+// By a daemon that is a process: a mount has a keeper, which is the same program.
+class MountOpenApi : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const char* const program = std::getenv("MILLRACE_BIN");
+    ASSERT_NE(program, nullptr) << "it names no program: run it through ctest";
+    program_ = program;
+    home_.make_directory("mnt");
+    home_.make_directory("tree");
+    home_.write("tree/a", "hello");
+    millrace("publish " + home_.path("tree") + " pets@v1");
+    millrace("serve --background");
+  }
+  void TearDown() override { millrace("stop"); }
+
+  void millrace(const std::string& command) {
+    const testing::CommandResult result =
+        testing::run_command({"/usr/bin/env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin",
+                              "HOME=" + home_.root(), "/bin/sh", "-c", program_ + " " + command});
+    EXPECT_EQ(result.status, 0) << command << ": " << result.output;
+  }
+  Json ask(const std::string& method, const std::string& pattern, const std::string& path,
+           int status, const std::string& body = "") {
+    const std::string length =
+        body.empty() ? "" : "Content-Length: " + std::to_string(body.size()) + "\r\n";
+    RawClient client(home_.path(".local/share/millrace/millrace.sock"));
+    const RawClient::Answer answer =
+        client.ask(method + " " + path + " HTTP/1.1\r\nHost: test\r\n" + length + "\r\n" + body);
+    EXPECT_EQ(answer.status, status) << path << " " << answer.body;
+    expect_documented(document_,
+                      method == "GET"    ? "get"
+                      : method == "POST" ? "post"
+                                         : "delete",
+                      pattern, path, answer);
+    return Json::parse(answer.body, nullptr, false);
+  }
+
+  std::string program_;
+  const ScratchTree home_{"/tmp/"};
+  const YAML::Node document_ = openapi();
+};
+
+TEST_F(MountOpenApi, SaysWhatIsAnsweredAboutAMountThatIsThere) {
+  const std::string directory = home_.path("mnt");
+  const Json mounted = ask("POST", "/v1/mounts", "/v1/mounts", 200,
+                           Json{{"source", "pets@v1"}, {"directory", directory}}.dump());
+  EXPECT_EQ(mounted["directory"], directory);
+  EXPECT_EQ(ask("GET", "/v1/mounts", "/v1/mounts", 200)["mounts"].size(), 1U);
+  std::string encoded = directory;
+  for (std::size_t at = 0; (at = encoded.find('/', at)) != std::string::npos;)
+    encoded.replace(at, 1, "%2F");
+  ask("DELETE", "/v1/mounts/{directory}", "/v1/mounts/" + encoded, 204);
+  EXPECT_EQ(ask("GET", "/v1/mounts", "/v1/mounts", 200)["mounts"].size(), 0U);
 }
 
 TEST_F(OpenApi, TheCheckItselfFindsWhatDoesNotFit) {
