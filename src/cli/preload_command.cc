@@ -52,9 +52,9 @@ std::string preload_summary(const Json& preload) {
                                  count_text(number_of(preload, "files"), "file", "files"),
                                  size_cell(preload, "bytes_total"), size_cell(fit, "cached_bytes"));
   if (number_of(fit, "short_bytes") > 0) {
-    text += fmt::format("; {} do not fit", size_cell(fit, "short_bytes"));
+    return text + fmt::format("; {} do not fit", size_cell(fit, "short_bytes"));
   }
-  return text;
+  return text + fmt::format("; all of it fits into the cache of {}", size_cell(fit, "limit_bytes"));
 }
 
 // Until it has ended. The line on a terminal says how far it is; a signal ends only the waiting.

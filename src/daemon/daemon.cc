@@ -6,6 +6,8 @@
 #include <ranges>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "app/times.h"
 #include "base/log.h"
 #include "base/version.h"
@@ -18,6 +20,15 @@ namespace {
 
 // Control requests are short, but for those who wait for something: they ask again.
 constexpr Duration kControlDrainMax = std::chrono::seconds(2);
+
+Status with_advice(const Status& status) {
+  if (status.code() != StatusCode::kConflict) return status;
+  return {
+      status.code(),
+      fmt::format("{}: use that daemon, end it by 'millrace stop', or give this one --cache and "
+                  "--socket of its own",
+                  status.message())};
+}
 
 Json served_settings(const Settings& settings) {
   Json texts = Json::object();
@@ -53,8 +64,9 @@ Daemon::Daemon(Application& application, std::unique_ptr<Gateway> gateway, Daemo
 
 Result<std::unique_ptr<Daemon>> Daemon::start(Application& application, DaemonOptions options) {
   // The cache first: whoever has it is who is in the way, and its lock says more.
-  MR_ASSIGN_OR_RETURN(std::unique_ptr<Gateway> gateway,
-                      Gateway::open(application, options.missing_store));
+  Result<std::unique_ptr<Gateway>> opened = Gateway::open(application, options.missing_store);
+  if (!opened) return failure(with_advice(opened.error()));
+  std::unique_ptr<Gateway> gateway = *std::move(opened);
   MR_ASSIGN_OR_RETURN(ListeningSocket socket,
                       ListeningSocket::unix_socket(application.settings().socket));
   std::unique_ptr<Daemon> daemon(new Daemon(application, std::move(gateway), std::move(options)));

@@ -49,6 +49,13 @@ TEST_F(PreloadCommand, ReadyIsExitCodeZero) {
   EXPECT_EQ(millrace({"preload", "cancel", "000000000000"}).exit_code, 3);
 }
 
+TEST_F(PreloadCommand, SaysBeforeItStartsThatItFits) {
+  variables_["MILLRACE_CACHE_SIZE"] = "64MiB";
+  const Outcome started = millrace({"preload", "pets@v1"});
+  EXPECT_EQ(started.exit_code, 0) << started.err;
+  EXPECT_THAT(started.err, HasSubstr("all of it fits into the cache of 64 MiB"));
+}
+
 TEST_F(PreloadCommand, WhatDoesNotFitHasAnExitCodeOfItsOwn) {
   variables_["MILLRACE_CACHE_SIZE"] = "64MiB";
   write("tree/huge.bin", std::string(66 << 20, 'c'));

@@ -99,7 +99,8 @@ TEST_F(ServeCommand, RefusesASecondOneOnTheSameCacheAndNamesTheFirst) {
   const auto second = start({"--socket", path("other.sock")});
   EXPECT_EQ(second->wait(kPatience), 6) << said();
   EXPECT_THAT(said(), AllOf(HasSubstr("process " + std::to_string(first->pid()) + " on "),
-                            HasSubstr("since 20"), HasSubstr(socket())));
+                            HasSubstr("since 20"), HasSubstr(socket()),
+                            HasSubstr("'millrace stop'"), HasSubstr("--cache and --socket")));
   EXPECT_EQ(millrace({"status", "--json"}).json()["pid"], first->pid());
 }
 
