@@ -12,7 +12,7 @@ namespace {
 // Of the cache: other jobs plan too.
 constexpr std::uint64_t kAheadShare = 4;
 
-UnitRange overlap(UnitRange one, UnitRange other) {
+UnitRange common_units(UnitRange one, UnitRange other) {
   const std::uint32_t first = std::max(one.first, other.first);
   return {first, std::max(first, std::min(one.end(), other.end())) - first};
 }
@@ -23,7 +23,7 @@ UnitRange units_of_pieces(std::uint32_t first, std::uint32_t count) {
 
 // Those of a piece that are in the range, a bit each.
 std::uint32_t units_in_piece(std::uint32_t piece, UnitRange range) {
-  const UnitRange units = overlap(units_of_pieces(piece, 1), range);
+  const UnitRange units = common_units(units_of_pieces(piece, 1), range);
   return ((1U << units.count) - 1) << (units.first % kPlannedPieceUnits);
 }
 
@@ -94,13 +94,14 @@ std::vector<PlannedReads::PieceRun> PlannedReads::append(Plan& plan,
     PieceRun run{
         .object = number->second, .first = first, .count = begin == end ? 0 : past - first};
     run.is_bounded = read.around != PlannedRead::kEverything;
-    run.fetched = overlap(units_of_pieces(run.first, run.count), units_of({0, read.object.size()}));
+    run.fetched =
+        common_units(units_of_pieces(run.first, run.count), units_of({0, read.object.size()}));
     if (run.is_bounded) {
       // At least what is read, whatever the job said.
       const std::uint64_t around_begin = std::min(read.around.offset, begin);
       const std::uint64_t around_end =
           std::max(std::min(read.around.end(), read.object.size()), end);
-      run.fetched = overlap(run.fetched, units_of({around_begin, around_end - around_begin}));
+      run.fetched = common_units(run.fetched, units_of({around_begin, around_end - around_begin}));
     }
     runs.push_back(run);
   }
