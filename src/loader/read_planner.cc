@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::uint64_t kPlannedBytes = kGiB;
 constexpr std::uint64_t kPlannedSamplesMax = 65536;
-constexpr std::uint64_t kStretchSamples = 2048;
+constexpr std::uint64_t kPlanStretchSamples = 2048;
 
 std::uint64_t samples_ahead(const std::vector<SourceFacts>& sources, std::uint64_t samples_min) {
   std::uint64_t samples = 0;
@@ -31,7 +31,7 @@ ReadPlanner::ReadPlanner(const std::vector<SourceFacts>& sources, JobCursor from
 
 std::vector<PlannedSample> ReadPlanner::take(std::uint64_t read) {
   std::vector<PlannedSample> samples;
-  while (samples.size() < kStretchSamples && is_due(read)) {
+  while (samples.size() < kPlanStretchSamples && is_due(read)) {
     if (cursor_.at_end()) {
       ended_ = !cursor_.begin_next_epoch().ok() || cursor_.at_end();
       continue;
