@@ -1,5 +1,12 @@
 // What nodes with caches of their own fetch of a version between them.
 
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "loader/plan_bounds.h"
@@ -11,16 +18,16 @@
 namespace millrace {
 namespace {
 
-constexpr int kFiles = 600;
-constexpr std::size_t kFileBytes = 20'000;
+constexpr int kNodeFiles = 600;
+constexpr std::size_t kNodeFileBytes = 20'000;
 constexpr std::uint64_t kNodes = 4;
 
 // One of them. Its store is its own too, with the same content.
 class Node {
  public:
   Node() {
-    for (int n = 0; n < kFiles; ++n)
-      world_.tree.write(fmt::format("{:04}.bin", n), publish_bytes(kFileBytes, n));
+    for (int n = 0; n < kNodeFiles; ++n)
+      world_.tree.write(fmt::format("{:04}.bin", n), publish_bytes(kNodeFileBytes, n));
     PublishOptions options = world_.options();
     options.packs.target_bytes = 8 * kMiB;  // Those up to 1 MiB come whole.
     EXPECT_TRUE(world_.publish("a@v1", options));
@@ -113,7 +120,7 @@ TEST(NodeFetchesTest, AJobOfOneNodeGoesOnOnFourWithEmptyCaches) {
   for (std::uint64_t number = 0; number < kNodes; ++number) {
     Node node;
     LoaderState state = node.job()->first_state();
-    state.position = kFiles * 3 / 10;
+    state.position = kNodeFiles * 3 / 10;
     node.read(JobCursor::resume(node.job(), node_of_four(number), state).value());
     EXPECT_EQ(node.fetched_bytes(), node.wanted_bytes()) << "node " << number;
   }
@@ -122,9 +129,9 @@ TEST(NodeFetchesTest, AJobOfOneNodeGoesOnOnFourWithEmptyCaches) {
 TEST(NodeFetchesTest, OneNodeFetchesEverythingOnceInLargePieces) {
   Node node;
   node.read(JobCursor::make(node.job(), {.batch = 16}).value());
-  const std::uint64_t bytes = kFiles * kFileBytes;
+  const std::uint64_t bytes = kNodeFiles * kNodeFileBytes;
   EXPECT_GE(node.fetched_bytes(), bytes);
-  EXPECT_LE(node.fetched_bytes(), bytes + kFiles * 1100) << "with the headers of packs";
+  EXPECT_LE(node.fetched_bytes(), bytes + kNodeFiles * 1100) << "with the headers of packs";
   EXPECT_LE(node.requests(), node.fetched_bytes() / kPlannedPieceBytes + 8);
 }
 

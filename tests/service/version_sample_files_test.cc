@@ -11,10 +11,10 @@ namespace millrace {
 namespace {
 
 TEST(VersionSampleFilesTest, WhatIsExpectedIsFetchedOnceAndCountsAsNoRead) {
-  constexpr std::size_t kFileBytes = 5 * kMiB;
+  constexpr std::size_t kShardBytes = 5 * kMiB;
   constexpr ByteRange kHead{0, 64 * kKiB};
   ServiceWorld world;
-  const std::string content = publish_bytes(kFileBytes, 1);
+  const std::string content = publish_bytes(kShardBytes, 1);
   world.tree.write("shard.mds", content);
   ASSERT_TRUE(world.publish("a@v1"));
   const VersionRef ref = VersionRef::parse("a@v1").value();

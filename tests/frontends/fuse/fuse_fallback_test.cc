@@ -14,7 +14,7 @@
 namespace millrace {
 namespace {
 
-constexpr std::size_t kLargeBytes = 3 * kMiB + 4711;
+constexpr std::size_t kFallbackBytes = 3 * kMiB + 4711;
 
 // While it lives, this thread, and those that it starts, have not CAP_SYS_ADMIN.
 class WithoutSysAdmin {
@@ -65,8 +65,8 @@ class FuseFallbackTest : public ::testing::Test {
     ASSERT_TRUE(is_cached(name));
   }
 
-  const std::string wanted = publish_bytes(kLargeBytes, 5);
-  const std::string other = publish_bytes(kLargeBytes, 6);
+  const std::string wanted = publish_bytes(kFallbackBytes, 5);
+  const std::string other = publish_bytes(kFallbackBytes, 6);
   FuseWorld world;
 };
 
