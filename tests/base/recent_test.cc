@@ -144,6 +144,7 @@ class HangingRecentTest : public ::testing::Test {
   const RequestContext context = RequestContext::background();
   std::atomic<int> asked = 0;
   std::atomic<bool> hangs = false;
+  std::atomic<bool> released = false;  // Who occupies the threads of the pool.
   ManualClock clock;
   LogCapture log;
   ThreadPool pool{{.name = "refresh", .threads = 2}};
@@ -183,9 +184,8 @@ TEST_F(HangingRecentTest, AQuestionFromBeforeAChangeIsAskedAgain) {
 TEST_F(HangingRecentTest, WhatWaitsForAThreadIsNotWaitedFor) {
   get("a");
   clock.advance(std::chrono::seconds(5));
-  std::atomic<bool> released = false;
   for (int n = 0; n < 2; ++n) {
-    ASSERT_TRUE(pool.submit([&released] {
+    ASSERT_TRUE(pool.submit([this] {
                       while (!released)
                         std::this_thread::sleep_for(std::chrono::milliseconds(1));
                     })
