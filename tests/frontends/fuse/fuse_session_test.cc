@@ -321,13 +321,14 @@ TEST_F(FuseSessionTest, S23ReadersCanBeKilledAlsoWhenMoreWaitThanThereAreThreads
     }
     readers.insert(reader);
   }
-  // Far less than the 20 s after which each call would end by itself.
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  const auto in_time = [deadline] { return std::chrono::steady_clock::now() < deadline; };
+  // Together less than the 20 s after which each call would end by itself.
+  auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(8);
+  const auto in_time = [&deadline] { return std::chrono::steady_clock::now() < deadline; };
   while (world.requests(FuseMetricOperation::kLookup) < before + kReaders && in_time())
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   for (const pid_t reader : readers)
     ::kill(reader, SIGKILL);
+  deadline = std::chrono::steady_clock::now() + std::chrono::seconds(8);
   while (!readers.empty() && in_time()) {
     std::erase_if(readers, [](pid_t reader) { return ::waitpid(reader, nullptr, WNOHANG) != 0; });
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
