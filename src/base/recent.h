@@ -182,7 +182,7 @@ class Recent {
       if (!std::exchange(hangs_, true)) say_unanswered(name, "there is no answer yet");
       return std::nullopt;
     }
-    return *question->answer;
+    return question->answer;
   }
 
   // The one that is being asked already, or a new one; null when the store hangs.
