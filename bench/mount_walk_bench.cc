@@ -52,6 +52,8 @@ class WalkBench {
   // With a new daemon, which opens the manifest that the cache of manifests has.
   void measure_first_list() {
     std::vector<double> milliseconds;
+    home_.mount("names@v1");
+    home_.unmount();
     for (int round = 0; round < options_.rounds; ++round) {
       home_.millrace("stop");
       home_.mount("names@v1");
