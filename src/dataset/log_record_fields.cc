@@ -6,6 +6,7 @@
 
 #include "base/hex.h"
 #include "base/time_format.h"
+#include "platform/digest_text.h"
 
 namespace millrace {
 
@@ -82,15 +83,10 @@ WallTime LogRecordFields::time(const char* name) {
 
 Sha256Digest LogRecordFields::digest(const char* name) {
   const std::string value = text(name);
-  Sha256Digest digest{};
-  if (!status_.ok()) return digest;
-  const auto bytes = from_hex(value);
-  if (bytes && bytes->size() == digest.size()) {
-    std::ranges::copy(*bytes, digest.begin());
-  } else {
-    refuse(name, "is no digest of 64 hexadecimal digits");
-  }
-  return digest;
+  if (!status_.ok()) return {};
+  const std::optional<Sha256Digest> digest = parse_sha256(value);
+  if (!digest) refuse(name, "is no digest of 64 hexadecimal digits");
+  return digest.value_or(Sha256Digest());
 }
 
 Duration LogRecordFields::seconds(const char* name) {

@@ -1,11 +1,11 @@
 #include "dataset/sample_index_store.h"
 
-#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/hex.h"
+#include "platform/digest_text.h"
 
 namespace millrace {
 namespace {
@@ -21,11 +21,8 @@ ObjectKey sample_index_key(const Sha256Digest& content_digest) {
 std::optional<Sha256Digest> indexed_content(std::string_view key) {
   if (!key.starts_with(kIndexesPrefix)) return std::nullopt;
   key.remove_prefix(kIndexesPrefix.size());
-  const auto digest = from_hex(key.substr(0, key.find('/')));
-  Sha256Digest content{};
-  if (!digest || digest->size() != content.size() || !key.contains('/')) return std::nullopt;
-  std::ranges::copy(*digest, content.begin());
-  return content;
+  if (!key.contains('/')) return std::nullopt;
+  return parse_sha256(key.substr(0, key.find('/')));
 }
 
 Result<std::unique_ptr<SampleIndex>> SampleIndexStore::open(const RequestContext& context,

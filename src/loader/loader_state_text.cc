@@ -12,6 +12,7 @@
 #include "base/hex.h"
 #include "loader/dealing.h"
 #include "loader/loader_state.h"
+#include "platform/digest_text.h"
 
 namespace millrace {
 
@@ -110,9 +111,8 @@ class StateFields {
 Result<StateSource> decode_source(const StateJson& json, std::size_t number) {
   StateFields fields(json, fmt::format("sources[{}].", number));
   StateSource source;
-  const auto digest = from_hex(fields.text("content"));
-  if (digest && digest->size() == source.content_digest.size()) {
-    std::ranges::copy(*digest, source.content_digest.begin());
+  if (const auto digest = parse_sha256(fields.text("content"))) {
+    source.content_digest = *digest;
   } else {
     fields.bad("content", "a digest of 64 hexadecimal digits");
   }

@@ -12,7 +12,7 @@
 #include "base/hex.h"
 #include "base/little_endian.h"
 #include "base/log.h"
-#include "platform/digest.h"
+#include "platform/digest_text.h"
 
 namespace millrace {
 namespace {
@@ -62,18 +62,15 @@ std::optional<NumberedTree> parse_tree_line(std::string_view line) {
     return std::nullopt;
   }
   const Result<VersionRef> ref = VersionRef::parse(*version);
-  const Result<std::vector<std::byte>> digest = from_hex(*layout);
-  if (*number == 0 || *number > kTreeNumberMax || !ref || !digest ||
-      digest->size() != Sha256Digest().size()) {
-    return std::nullopt;
-  }
+  const std::optional<Sha256Digest> digest = parse_sha256(*layout);
+  if (*number == 0 || *number > kTreeNumberMax || !ref || !digest) return std::nullopt;
   NumberedTree tree{.number = TreeNumber(static_cast<std::uint32_t>(*number)),
                     .ref = *ref,
                     .nonce = *nonce,
                     .layout = {.manifest_key = *manifest,
                                .manifest_bytes = *manifest_bytes,
                                .index_bytes = *index_bytes}};
-  std::ranges::copy(*digest, tree.layout.layout_digest.begin());
+  tree.layout.layout_digest = *digest;
   return tree;
 }
 
