@@ -6,8 +6,8 @@ Usage: loader_bench.py [--rounds N] [--set NAME] [--time-max SECONDS] [--ours-on
 
 The peers are Python's and take 6 GB: `tools/setup peers` installs them in build/peers, and
 MILLRACE_BENCH_PEERS names another virtual environment that has them. For ours alone that of the
-tests will do, build/python_torch. loader/write_sets.py makes the sets, loader/read_epochs.py reads
-them, each run in a process of its own.
+tests will do, build/python_torch. loader/write_sets.py makes the sets, loader/read_epochs.py and
+read_node.py read them, each run in a process of its own.
 """
 
 import argparse
@@ -24,6 +24,8 @@ import subprocess
 import sys
 import tempfile
 
+from loader.node_bytes import BATCH, MdsLayout, Nodes
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "release"
 KEYS = {"AWS_ACCESS_KEY_ID": "millrace", "AWS_SECRET_ACCESS_KEY": "millrace-secret",
@@ -32,7 +34,6 @@ SIGNED = ["--aws-sigv4", "aws:amz:us-east-1:s3", "-u",
           f"{KEYS['AWS_ACCESS_KEY_ID']}:{KEYS['AWS_SECRET_ACCESS_KEY']}",
           "-H", "x-amz-content-sha256: UNSIGNED-PAYLOAD"]
 BUCKET = "loader"
-BATCH = 256
 # Samples, and bytes of each: the second is 3 GB, and is that of the first batch too.
 SETS = {"4k": (60_000, 4 << 10), "110k": (28_000, 110 << 10)}
 FIRST_BATCH_SET = "110k"
@@ -42,6 +43,9 @@ FIRST_BATCH_S_MAX = 0.3
 # One that is fetched, and others that are cached: some in each second.
 BOUNDARY_EPOCHS = 40
 WORST_SECOND_MIN = 0.8
+NODES = 4
+# Of all units that samples lie in: room for index, tables and manifest.
+FETCHED_MAX = 1.01
 STORE_MEMORY_MIN = 96 << 30
 
 
@@ -73,6 +77,7 @@ class Bench:
         self._curl("-X", "PUT", f"{self.store}/{BUCKET}")
         self.proxy = self._proxy(stack)
         self.shards = {}
+        self.layouts = {}
         self._runs = 0
 
     def _ceph(self, stack):
@@ -123,6 +128,7 @@ class Bench:
                 done = subprocess.run(command, env=environment, capture_output=True, text=True)
                 if done.returncode != 0:
                     fail(f"{command} failed: {done.stderr[-2000:]}")
+            self.layouts[name] = MdsLayout(tree / "mds")
             self.shards[name] = sorted(path.name for path in (tree / "tar").glob("*.tar"))
 
     def raw_rate(self, name, samples):
@@ -156,6 +162,11 @@ class Bench:
             print(f"  {loader} with {workers} workers failed: {errors[-1000:]}", flush=True)
             return None
         return json.loads(lines[-1].removeprefix("RESULT "))
+
+
+    def nodes(self):
+        return Nodes(self.python, BUILD / "millrace",
+                     lambda home: self._environment(home, self.proxy), self.scratch)
 
 
 def best_peers(bench, name, epochs, figures):
@@ -275,6 +286,30 @@ def measure_boundaries(bench, name, samples):
            {"by_second": seconds, "waits_ms": waits})
 
 
+def measure_bytes(bench, name, samples):
+    """What one node fetches for an epoch, and what four do that go on with a job of one."""
+    print(f"--- {name}: bytes from the store", flush=True)
+    nodes, layout = bench.nodes(), bench.layouts[name]
+    part = nodes.read(name, 1, steps=samples // BATCH // 3)[0]
+    for kind, found in (("one_node", nodes.read(name, 1)),
+                        ("resumed", nodes.read(name, NODES, state=part["state"]))):
+        delivered = sorted(sample for node in found for sample in node["samples"])
+        before = part["samples"] if kind == "resumed" else []
+        if delivered != sorted(set(range(samples)) - set(before)):
+            fail(f"{kind}: the nodes did not deliver every sample once")
+        units = [layout.unit_bytes(node["samples"]) for node in found]
+        ratios = [node["fetched"] / wanted for node, wanted in zip(found, units)]
+        print(f"  {kind}: fetched MB " + " ".join(f"{node['fetched'] / 1e6:.1f}" for node in found)
+              + "; of the units of their samples " + " ".join(f"{ratio:.4f}" for ratio in ratios)
+              + "; of the samples' own bytes "
+              + " ".join(f"{node['fetched'] / node['bytes']:.4f}" for node in found), flush=True)
+        report(f"loader_bytes_{kind}_{name}", sum(node["fetched"] for node in found), "bytes",
+               max(ratios), "the 64 KiB units that its samples lie in, the worst node",
+               f"<= {FETCHED_MAX}", max(ratios) <= FETCHED_MAX,
+               {"fetched": [node["fetched"] for node in found], "units": units,
+                "samples": [node["bytes"] for node in found]})
+
+
 def compare_first_batches(bench, name):
     print(f"--- {name}: the first batch", flush=True)
     runs = [bench.read("millrace", name, 0, 0) for _ in range(bench.options.rounds)]
@@ -308,6 +343,7 @@ def main():
                 bench.prepare(name, samples, size)
                 compare_epochs(bench, name, samples)
                 measure_boundaries(bench, name, samples)
+                measure_bytes(bench, name, samples)
                 if name == FIRST_BATCH_SET:
                     compare_first_batches(bench, name)
 
