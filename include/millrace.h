@@ -98,6 +98,9 @@ typedef struct mr_batch mr_batch;
  *                    type "pickle". Whoever unpickles them runs what code they hold
  *     "verify_hashes" true: shards of MDS are read whole before their first sample and compared
  *                    with the hashes of their index; compressed ones always are
+ *     "digest"       of the content that it must have, as mr_dataset_info() says it: for who opens
+ *                    what another process has open. MR_PRECONDITION_FAILED when it is another
+ *                    one by now; default: as it is
  *     "directory"    only what is below it in the version; "" (default) is all
  *     "split"        "0-90/100": these places of every 100 samples
  *     "split_seed"   which places fall where; default 0
@@ -118,6 +121,8 @@ typedef struct mr_batch mr_batch;
  *   "program"        the millrace program that a daemon is started with; default: $MILLRACE_BIN,
  *                    one beside this library, one in the path
  *   "run"            the run that reads are charged to; default: $MILLRACE_RUN
+ *   "job"            a name that all who read for one training give, in whatever process. What they
+ *                    skip or replace is kept under it, for the states of its sampler; default: none
  *   "timeout"        seconds that opening may take; default 300
  */
 MR_EXPORT int mr_dataset_open(const char* options, mr_dataset** dataset, mr_error** error);
@@ -239,8 +244,8 @@ MR_EXPORT uint64_t mr_sampler_epoch(const mr_sampler* sampler);
 MR_EXPORT int mr_sampler_set_epoch(mr_sampler* sampler, uint64_t epoch, mr_error** error);
 /* As of the beginning of a step, which is at most mr_sampler_steps(): mr_sampler_step() is behind
  * all that was asked for, a smaller one behind what the training has really seen. Its digest is of
- * the steps before, as they were dealt; samples that were lost are those of the state that the
- * sampler went on from. */
+ * the steps before, as they were dealt. Lost are the samples of these steps that readers of the
+ * same "job" have skipped or replaced, and those of the state that the sampler went on from. */
 MR_EXPORT int mr_sampler_state(mr_sampler* sampler, uint64_t step, char** state, mr_error** error);
 MR_EXPORT int mr_sampler_load_state(mr_sampler* sampler, const char* state, mr_error** error);
 /* As mr_loader_set_shares(), behind what was asked for. Others read with the new shares when they

@@ -4,8 +4,10 @@ that of the distribution."""
 from __future__ import annotations
 
 import itertools
+import json
 import multiprocessing
 import os
+import pathlib
 import signal
 from typing import Any
 
@@ -151,3 +153,24 @@ def test_a_killed_worker_is_an_error_and_the_next_epoch_goes_on(pets: str, engin
         assert len(sum(batches(loader), [])) == SAMPLES
     finally:
         signal.signal(signal.SIGCHLD, handler)
+
+
+@pytest.mark.parametrize("method", ["fork", "forkserver"])
+def test_samples_that_workers_lost_are_in_the_state(home: pathlib.Path, method: str) -> None:
+    data = home / f"lost_{method}"
+    data.mkdir()
+    for number in range(60):
+        (data / f"{number:02}").write_bytes(b"x")
+    dataset = millrace.Dataset(data, seed=1, engine="daemon", on_error="skip")
+    assert len(dataset) == 60
+    (data / "17").unlink()
+    sampler = millrace.BatchSampler(dataset, 10)
+    loader: Any = DataLoader(dataset, batch_sampler=sampler, num_workers=2,
+                             collate_fn=millrace.collate, multiprocessing_context=method)
+    for epoch in range(2):
+        count = epoch
+        for batch in sampler.counted(loader):
+            count += len(batch["__key__"]) < 10
+            lost = json.loads(sampler.state_dict()["millrace"].split(maxsplit=3)[3]).get("lost")
+            assert (lost["count"] if lost else 0) == count
+    assert count == 2 and len(lost["samples"]) == 1

@@ -77,6 +77,7 @@ Result<DatasetOptions> parse_dataset_options(std::string_view json) {
   MR_ASSIGN_OR_RETURN(options.engine, parse_engine(fields.text("engine", "auto")));
   options.program = fields.text("program");
   options.run = fields.text("run", process_environment()("MILLRACE_RUN").value_or(""));
+  options.job_name = fields.text("job");
   options.timeout = take_seconds(fields, "timeout", 300);
   const OptionFields::Document* const settings = fields.object("settings");
   MR_RETURN_IF_ERROR(fields.finish());
@@ -153,6 +154,7 @@ Result<std::shared_ptr<BatchEngine>> DatasetHandle::open_engine(const RequestCon
                          {.socket = loader_socket(settings.socket),
                           .store = settings.store.to_string(),
                           .run = options_.run,
+                          .job = options_.job_name,
                           .start_daemon =
                               [this](const RequestContext& start) {
                                 return start_daemon(start, options_.settings, options_.program);

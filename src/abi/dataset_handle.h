@@ -30,6 +30,7 @@ struct DatasetOptions {
   LoadedSettings settings = {};
   std::string program = {};  // Empty: looked for.
   std::string run = {};
+  std::string job_name = {};
   Duration timeout = std::chrono::minutes(5);
 };
 Result<DatasetOptions> parse_dataset_options(std::string_view json);

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "abi/handles.h"
+#include "abi/sampler_losses.h"
 #include "abi/sampler_plan.h"
 #include "loader/job_cursor.h"
 #include "loader/loader_options.h"
@@ -15,7 +16,7 @@ struct mr_sampler {
   std::shared_ptr<millrace::DatasetHandle> dataset;
   millrace::JobCursor cursor;
   millrace::StepDigests digests;
-  millrace::LostSamples lost;  // Those of the state that it goes on from.
+  millrace::SamplerLosses losses;
   bool epoch_ended = false;
   // From the second step on: the first one has the store to itself. Null until then.
   std::unique_ptr<millrace::SamplerPlan> plan = {};
@@ -42,10 +43,12 @@ Result<std::unique_ptr<mr_sampler>> open_sampler(const mr_dataset& dataset, std:
     MR_ASSIGN_OR_RETURN(state, decode_loader_state(start.state));
   }
   MR_ASSIGN_OR_RETURN(JobCursor cursor, JobCursor::resume(dataset.handle->job(), choice, state));
+  SamplerLosses losses(dataset.handle);
+  losses.begin(state);
   return std::make_unique<mr_sampler>(mr_sampler{.dataset = dataset.handle,
                                                  .cursor = std::move(cursor),
                                                  .digests = StepDigests(digest_from(choice, state)),
-                                                 .lost = std::move(state.lost)});
+                                                 .losses = std::move(losses)});
 }
 
 // Nothing at the end of an epoch.
@@ -67,6 +70,7 @@ Result<std::optional<std::size_t>> take_step(mr_sampler& sampler,
   }
   const bool is_first = sampler.plan == nullptr;
   const CursorStep step = sampler.cursor.take();
+  sampler.losses.note_step(step.epoch);
   const std::vector<PlacedSample> places = places_of(*sampler.cursor.order(), step.share);
   for (std::size_t n = 0; n < places.size(); ++n)
     positions[n] = places[n].position;
@@ -84,6 +88,7 @@ Status load(mr_sampler& sampler, const LoaderState& state, const DeliveryDigest&
   MR_ASSIGN_OR_RETURN(sampler.cursor, JobCursor::resume(sampler.cursor.shared_job(),
                                                         sampler.cursor.choice(), state));
   sampler.digests = StepDigests(before);
+  sampler.losses.begin(state);
   sampler.epoch_ended = false;
   sampler.plan.reset();
   return {};
@@ -119,6 +124,7 @@ uint64_t mr_sampler_epoch(const mr_sampler* sampler) { return sampler->cursor.ep
 
 int mr_sampler_set_epoch(mr_sampler* sampler, uint64_t epoch, mr_error** error) {
   millrace::LoaderState state = sampler->cursor.state(sampler->cursor.step());
+  state.lost = sampler->losses.before(state);
   state.epoch = epoch;
   state.position = 0;
   return millrace::tell(millrace::load(*sampler, state, sampler->digests.last()), error);
@@ -132,7 +138,7 @@ int mr_sampler_state(mr_sampler* sampler, uint64_t step, char** state, mr_error*
   }
   millrace::LoaderState saved = sampler->cursor.state(step);
   saved.delivered = sampler->digests.behind(sampler->cursor, step);
-  saved.lost = sampler->lost;
+  saved.lost = sampler->losses.before(saved);
   return millrace::give_text(millrace::encode_loader_state(saved), state, error);
 }
 
@@ -140,9 +146,7 @@ int mr_sampler_load_state(mr_sampler* sampler, const char* state, mr_error** err
   const auto decoded = millrace::decode_loader_state(state);
   if (!decoded) return millrace::tell(decoded.error(), error);
   const auto before = millrace::digest_from(sampler->cursor.choice(), *decoded);
-  const millrace::Status status = millrace::load(*sampler, *decoded, before);
-  if (status.ok()) sampler->lost = decoded->lost;
-  return millrace::tell(status, error);
+  return millrace::tell(millrace::load(*sampler, *decoded, before), error);
 }
 
 int mr_sampler_set_shares(mr_sampler* sampler, const char* shares, mr_error** error) {

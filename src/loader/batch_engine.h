@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "loader/batch_assembler.h"
 #include "loader/block_layout.h"
+#include "loader/lost_places.h"
 #include "loader/planned_sample.h"
 #include "loader/sample_loss.h"
 #include "platform/digest.h"
@@ -60,6 +61,10 @@ class BatchEngine {
   // Passes on what became of the samples, where there is somebody who keeps it. Blocks
   // for a moment at most.
   virtual void report(const LoaderReport& /*report*/) {}
+  // What was reported as skipped or replaced, by all who read for the job. Blocks.
+  virtual Result<std::vector<LostPlace>> lost(const RequestContext& /*context*/) {
+    return std::vector<LostPlace>();
+  }
   // How often it had to be found again.
   virtual std::uint64_t reconnects() const { return 0; }
 };

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "loader/windowed_order.h"
+#include "platform/digest_text.h"
 
 namespace millrace {
 namespace {
@@ -49,6 +50,10 @@ Result<SourceChoice> parse_source(const OptionFields::Document& json, std::size_
                       .split_seed = fields.number("split_seed", 0),
                       .share = take_share(fields)};
   if (choice.name.empty()) fields.complain("name", "is needed");
+  if (const std::string digest = fields.text("digest"); !digest.empty()) {
+    choice.content = parse_sha256(digest);
+    if (!choice.content) fields.complain("digest", "is no digest of 64 hexadecimal digits");
+  }
   const std::string split = fields.text("split");
   MR_RETURN_IF_ERROR(fields.finish());
   if (!split.empty()) {

@@ -137,4 +137,14 @@ std::unique_ptr<BatchPlan> ProcessEngine::start_plan(std::shared_ptr<const Calle
   return std::make_unique<CachePlan>(*this, *caller);
 }
 
+void ProcessEngine::report(const LoaderReport& report) {
+  MutexLock lock(mutex_);
+  lost_.add(report.losses);
+}
+
+Result<std::vector<LostPlace>> ProcessEngine::lost(const RequestContext& /*context*/) {
+  MutexLock lock(mutex_);
+  return lost_.all();
+}
+
 }  // namespace millrace

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/mutex.h"
 #include "cache/planned_reads.h"
 #include "loader/batch_engine.h"
 
@@ -34,6 +35,8 @@ class ProcessEngine final : public BatchEngine {
     return assembler_.read(context, memory, epoch, places);
   }
   std::unique_ptr<BatchPlan> start_plan(std::shared_ptr<const Caller> caller) override;
+  void report(const LoaderReport& report) override MR_EXCLUDES(mutex_);
+  Result<std::vector<LostPlace>> lost(const RequestContext& context) override MR_EXCLUDES(mutex_);
 
  private:
   class CachePlan;
@@ -43,6 +46,8 @@ class ProcessEngine final : public BatchEngine {
   PlannedReads* const plans_;
   const BatchAssembler assembler_;
   BatchMemoryPool memory_;
+  Mutex mutex_;
+  LostPlaces lost_ MR_GUARDED_BY(mutex_);
 };
 
 }  // namespace millrace

@@ -62,8 +62,9 @@ class Dataset:
     """Samples by their place in an epoch: `ds[i]` is the sample at position i of the order.
 
     The order is a function of content, seed and epoch, so a Dataset is its options and nothing
-    else: that is what is pickled. It is opened at first use, in each process, and until then there
-    is no thread and no socket. Any number of threads may use one, and so may processes that were
+    else: that is what is pickled, with the digests of what they were found to mean once it was
+    used. It is opened at first use, in each process, and until then there is no thread and no
+    socket. Any number of threads may use one, and so may processes that were
     forked.
 
     `data` is a version ("imagenet@v2"), a directory, a URL ("s3://bucket/prefix"), or several of
@@ -101,6 +102,8 @@ class Dataset:
             "on_error": on_error, "engine": engine, "epoch_samples": epoch_samples,
             "settings": dict(settings) if settings else None, "window_rows": window_rows,
             "state": state_text(state) if state else None, "run": run, "timeout": timeout,
+            # All copies in other processes have it, and so one sampler hears of what they lose.
+            "job": os.urandom(16).hex(),
         }
         self._options = {name: value for name, value in options.items() if value is not None}
         self._forget()
@@ -129,7 +132,15 @@ class Dataset:
         self._changed: Dataset | None = None  # This one, with the weights of a state.
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"options": self._options, "transform": self.transform, "epoch": self.epoch}
+        return {"options": self._pinned(), "transform": self.transform, "epoch": self.epoch}
+
+    def _pinned(self) -> dict[str, Any]:
+        """Options that mean what is open here, also when an alias moves or a directory changes."""
+        if self._handle is None:
+            return self._options
+        pinned = [source | {"name": found["version"] or source["name"], "digest": found["digest"]}
+                  for source, found in zip(self._options["datasets"], self.info()["datasets"])]
+        return self._options | {"datasets": pinned}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._options = state["options"]

@@ -74,7 +74,7 @@ Result<DaemonEngine::Reached> DaemonEngine::reach(const RequestContext& context,
     }
     if (!client) return failure(client.error());
     reached = true;
-    auto opened = (*client)->open(context, choices_, options_.run);
+    auto opened = (*client)->open(context, choices_, options_.run, options_.job);
     if (opened && opened->store != options_.store) {
       return failure(StatusCode::kConflict,
                      fmt::format("the daemon at '{}' serves the store {}, and not {}: set another "
@@ -136,6 +136,13 @@ void DaemonEngine::rest(std::shared_ptr<LoaderClient> client) {
   }
   MutexLock lock(mutex_);
   if (!client->is_broken() && resting_.size() < kRestingMax) resting_.push_back(std::move(client));
+}
+
+Result<std::vector<LostPlace>> DaemonEngine::lost(const RequestContext& context) {
+  MR_ASSIGN_OR_RETURN(std::shared_ptr<LoaderClient> client, connect(context, false));
+  auto found = client->lost(context);
+  rest(std::move(client));
+  return found;
 }
 
 Result<BatchAnswer> DaemonEngine::read(const RequestContext& context, std::uint64_t epoch,

@@ -27,6 +27,7 @@ class DaemonEngine final : public BatchEngine {
     std::string socket;
     std::string store;  // What the daemon has to serve, as its setting says it.
     std::string run;
+    std::string job = {};  // What its readers lose is kept under this name; empty: it is not.
     // Sees to it that a daemon runs. Called when none answers.
     std::function<Status(const RequestContext& context)> start_daemon;
   };
@@ -43,6 +44,8 @@ class DaemonEngine final : public BatchEngine {
   std::unique_ptr<BatchPlan> start_plan(std::shared_ptr<const Caller> caller) override;
   // Goes with the next connection that rests.
   void report(const LoaderReport& report) override MR_EXCLUDES(mutex_);
+  // kUnavailable when the daemon goes away meanwhile.
+  Result<std::vector<LostPlace>> lost(const RequestContext& context) override;
   std::uint64_t reconnects() const override { return reconnects_.load(); }
 
  private:

@@ -74,12 +74,13 @@ Result<LoaderMessage> LoaderClient::ask(const RequestContext& context, const Loa
 
 Result<LoaderClient::Opened> LoaderClient::open(const RequestContext& context,
                                                 const std::vector<SourceChoice>& choices,
-                                                const std::string& run) {
+                                                const std::string& run, const std::string& job) {
   const std::string encoded = encode_choices(choices);
   MR_ASSIGN_OR_RETURN(const LoaderMessage answer, ask(context,
                                                       {{"op", "open"},
                                                        {"protocol", kLoaderProtocol},
                                                        {"run", run},
+                                                       {"job", job},
                                                        {"timeout_ms", milliseconds_left(context)}},
                                                       as_bytes(encoded)));
   Opened opened;
@@ -170,6 +171,11 @@ Status LoaderClient::report(const RequestContext& context, const LoaderReport& r
                           {"consumer_us", whole_microseconds(report.consumer)}},
                          as_bytes(losses));
   return noted ? Status() : noted.error();
+}
+
+Result<std::vector<LostPlace>> LoaderClient::lost(const RequestContext& context) {
+  MR_ASSIGN_OR_RETURN(const LoaderMessage answer, ask(context, {{"op", "lost"}}, {}));
+  return decode_lost(answer.tail.bytes());
 }
 
 Status LoaderClient::extend_plan(const RequestContext& context,

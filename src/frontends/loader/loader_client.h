@@ -33,11 +33,13 @@ class LoaderClient : public std::enable_shared_from_this<LoaderClient> {
   explicit LoaderClient(File socket) : socket_(std::move(socket)) {}
 
   Result<Opened> open(const RequestContext& context, const std::vector<SourceChoice>& choices,
-                      const std::string& run);
+                      const std::string& run, const std::string& job);
   Result<BatchAnswer> read(const RequestContext& context, std::uint64_t epoch,
                            std::span<const PlacedSample> places);
   // What is reported is known to the daemon once this returns.
   Status report(const RequestContext& context, const LoaderReport& report);
+  // What all connections of this one's job have reported as skipped or replaced.
+  Result<std::vector<LostPlace>> lost(const RequestContext& context);
   // The daemon has begun to fetch them once this returns.
   Status extend_plan(const RequestContext& context, std::span<const PlannedSample> samples);
   // Does not wait for an answer.

@@ -36,10 +36,11 @@ LoaderMetricAction metric_action(FaultAction action) {
 }  // namespace
 
 LoaderConnection::LoaderConnection(AcceptedSocket accepted, const LoaderService& service,
-                                   bool refused)
+                                   LossesOfJobs& losses, bool refused)
     : socket_(std::move(accepted.socket)),
       principal_(std::move(accepted.principal)),
       service_(service),
+      losses_(losses),
       refused_(refused),
       caller_(std::make_shared<const Caller>(Caller{.principal = principal_, .run = {}})) {}
 
@@ -90,6 +91,7 @@ Status LoaderConnection::answer(const LoaderMessage& message) {
   }
   if (operation == "read") return answer_read(message);
   if (operation == "report") return answer_report(message);
+  if (operation == "lost") return answer_lost();
   if (operation == "extend") return extend_plan(message);
   if (operation == "advance") {
     if (plan_ != nullptr) plan_->advance(head_number(message, "samples"));
@@ -111,6 +113,7 @@ Status LoaderConnection::answer_open(const LoaderMessage& message) {
   if (!choices) return refuse(choices.error());
   caller_ = std::make_shared<const Caller>(
       Caller{.principal = principal_, .run = head_text(message, "run")});
+  job_ = head_text(message, "job");
   plan_.reset();
   auto opened = service_.sources.open(context(head_number(message, "timeout_ms")), *choices);
   if (!opened) return refuse(opened.error());
@@ -167,6 +170,7 @@ Status LoaderConnection::answer_report(const LoaderMessage& message) {
   if (!losses) return refuse(losses.error());
   stage(LoaderMetricStage::kWaiting).add(head_number(message, "waiting_us"));
   stage(LoaderMetricStage::kConsumer).add(head_number(message, "consumer_us"));
+  losses_.add(job_, *losses);
   for (SampleLoss& loss : *losses) {
     const PlacedSample& place = loss.failure.place;
     if (place.source >= datasets_.size()) {
@@ -184,6 +188,11 @@ Status LoaderConnection::answer_report(const LoaderMessage& message) {
                          .error = loss.failure.why.to_string()});
   }
   return send_message(socket_.descriptor(), {{"noted", true}});
+}
+
+Status LoaderConnection::answer_lost() {
+  const std::vector<LostPlace> lost = losses_.of(job_);
+  return send_message(socket_.descriptor(), {{"lost", lost.size()}}, encode_lost(lost));
 }
 
 Status LoaderConnection::give(const Batch& batch) {

@@ -11,6 +11,7 @@
 #include "base/request_context.h"
 #include "base/status.h"
 #include "frontends/loader/loader_message.h"
+#include "frontends/loader/losses_of_jobs.h"
 #include "loader/process_engine.h"
 #include "metrics/metrics.h"
 #include "platform/listening_socket.h"
@@ -38,8 +39,9 @@ struct LoaderService {
 // serve() runs on a thread of its own; call_off() and ended() are safe from any.
 class LoaderConnection {
  public:
-  // `refused`: there are too many, and the client is told so.
-  LoaderConnection(AcceptedSocket accepted, const LoaderService& service, bool refused);
+  // `refused`: there are too many, and the client is told so. `losses` outlive it.
+  LoaderConnection(AcceptedSocket accepted, const LoaderService& service, LossesOfJobs& losses,
+                   bool refused);
 
   // Until the client goes, or is called off.
   void serve();
@@ -58,6 +60,7 @@ class LoaderConnection {
   Status answer_open(const LoaderMessage& message);
   Status answer_read(const LoaderMessage& message);
   Status answer_report(const LoaderMessage& message);
+  Status answer_lost();
   Status extend_plan(const LoaderMessage& message);
   void take_back(const LoaderMessage& message);
   void count(const Batch& batch);
@@ -69,12 +72,14 @@ class LoaderConnection {
   const File socket_;
   const std::string principal_;
   const LoaderService& service_;
+  LossesOfJobs& losses_;
   const bool refused_;
   const std::shared_ptr<Cancellation> cancellation_ = std::make_shared<Cancellation>();
   std::atomic<bool> ended_ = false;
 
   // The serving thread's own.
   std::shared_ptr<const Caller> caller_;
+  std::string job_;
   std::vector<std::string> datasets_;  // As they are called, by their number.
   std::shared_ptr<ProcessEngine> engine_;
   BatchMemoryPool memory_;

@@ -20,7 +20,7 @@ namespace millrace {
 
 using LoaderJson = nlohmann::ordered_json;
 
-inline constexpr unsigned kLoaderProtocol = 3;
+inline constexpr unsigned kLoaderProtocol = 4;
 // A tail that comes in memory of its own.
 inline constexpr std::uint64_t kLoaderTailBytesMax = std::uint64_t{1} << 32;
 
@@ -53,6 +53,9 @@ Result<std::vector<PlannedSample>> decode_planned(ByteView bytes);
 
 std::string encode_failures(const std::vector<SampleFailure>& failures);
 Result<std::vector<SampleFailure>> decode_failures(ByteView bytes);
+
+ByteView encode_lost(std::span<const LostPlace> lost);
+Result<std::vector<LostPlace>> decode_lost(ByteView bytes);
 
 std::string encode_losses(const std::vector<SampleLoss>& losses);
 Result<std::vector<SampleLoss>> decode_losses(ByteView bytes);

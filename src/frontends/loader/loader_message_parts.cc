@@ -1,6 +1,5 @@
 // What the messages of loaders are made of: docs/formats/loader_socket.md.
 
-#include <algorithm>
 #include <cstring>
 #include <type_traits>
 #include <utility>
@@ -10,12 +9,14 @@
 #include "base/hex.h"
 #include "base/little_endian.h"
 #include "frontends/loader/loader_message.h"
+#include "platform/digest_text.h"
 
 namespace millrace {
 namespace {
 
 static_assert(sizeof(PlacedSample) == 4 * sizeof(std::uint64_t));
 static_assert(sizeof(PlannedSample) == 4 * sizeof(std::uint64_t));
+static_assert(sizeof(LostPlace) == 4 * sizeof(std::uint64_t));
 static_assert(sizeof(SampleStretch) == 2 * sizeof(std::uint64_t));
 
 std::unexpected<Status> bad_part(std::string_view what) {
@@ -42,20 +43,12 @@ bool truth_of(const LoaderJson& json, std::string_view name) {
   return at != json.end() && at->is_boolean() && at->get<bool>();
 }
 
-std::optional<Sha256Digest> digest_of(const LoaderJson& json, std::string_view name) {
-  const auto bytes = from_hex(text_of(json, name));
-  Sha256Digest digest{};
-  if (!bytes || bytes->size() != digest.size()) return std::nullopt;
-  std::ranges::copy(*bytes, digest.begin());
-  return digest;
-}
-
 Result<SourceFacts> decode_source_facts(const LoaderJson& json, ByteView& stretches) {
   SourceFacts facts{.version = text_of(json, "version"),
                     .reader = text_of(json, "reader"),
                     .samples = number_of(json, "samples"),
                     .bytes = number_of(json, "bytes")};
-  const auto digest = digest_of(json, "content");
+  const auto digest = parse_sha256(text_of(json, "content"));
   if (!digest) return bad_part("a dataset has no digest");
   facts.content_digest = *digest;
   if (const auto classes = json.find("classes"); classes != json.end() && classes->is_array()) {
@@ -132,7 +125,7 @@ Result<std::vector<SourceChoice>> decode_choices(ByteView bytes) {
                        .directory = text_of(each, "directory"),
                        .options = {.allow_pickle = truth_of(each, "allow_pickle"),
                                    .verify_hashes = truth_of(each, "verify_hashes")},
-                       .content = digest_of(each, "content")});
+                       .content = parse_sha256(text_of(each, "content"))});
     if (choices.back().name.empty()) return bad_part("a dataset has no name");
   }
   return choices;
@@ -186,6 +179,12 @@ ByteView encode_planned(std::span<const PlannedSample> samples) { return std::as
 
 Result<std::vector<PlannedSample>> decode_planned(ByteView bytes) {
   return decode_records<PlannedSample>(bytes);
+}
+
+ByteView encode_lost(std::span<const LostPlace> lost) { return std::as_bytes(lost); }
+
+Result<std::vector<LostPlace>> decode_lost(ByteView bytes) {
+  return decode_records<LostPlace>(bytes);
 }
 
 std::string encode_failures(const std::vector<SampleFailure>& failures) {

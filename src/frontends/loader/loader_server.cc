@@ -122,7 +122,8 @@ void LoaderServer::accept_all() {
     const bool full = served_.size() >= options_.connections_max;
     // Threads of their own may wait for their client.
     (void)::fcntl((*accepted)->socket.descriptor(), F_SETFL, 0);
-    auto connection = std::make_shared<LoaderConnection>(std::move(**accepted), parts_, full);
+    auto connection =
+        std::make_shared<LoaderConnection>(std::move(**accepted), parts_, losses_, full);
     Served& each = served_.emplace_back();
     each.connection = connection;
     connection_count_.set(static_cast<std::int64_t>(served_.size()));

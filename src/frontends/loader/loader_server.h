@@ -58,6 +58,7 @@ class LoaderServer {
   Gauge& connection_count_;
   const ListeningSocket socket_;
   const File wake_;
+  LossesOfJobs losses_;
 
   mutable Mutex mutex_;
   std::list<Served> served_ MR_GUARDED_BY(mutex_);
