@@ -10,8 +10,9 @@
  *
  * Processes: no thread, socket or file exists before mr_dataset_open(). After a fork the child may
  * use datasets and samplers of its parent, which connect anew by themselves; a loader stays with
- * the process that opened it, and answers MR_UNSUPPORTED elsewhere. Batches that the parent
- * holds at the fork can be read in both. All handles that are closed or released may be null.
+ * the process that opened it, and answers MR_UNSUPPORTED elsewhere. Batches that the parent holds
+ * at the fork can be read in both, for as long as the parent holds them. All handles that are
+ * closed or released may be null.
  *
  * Later releases add functions, options and fields of JSON documents; they change none. Options
  * that are not known are refused with MR_INVALID_ARGUMENT.

@@ -103,3 +103,31 @@ def test_digests_go_on_from_states_of_samplers(pets: str) -> None:
     list(itertools.islice(begun, 7))
     list(begun)
     assert begun.digest() == whole.digest()
+
+
+def test_counting_begins_again_with_an_epoch_that_was_left(pets: str) -> None:
+    dataset = millrace.Dataset(pets, seed=3, engine="process")
+    sampler = millrace.BatchSampler(dataset, 50)
+    whole = list(millrace.BatchSampler(dataset, 50))
+    for taken in (3, 5):
+        assert list(itertools.islice(sampler.counted(sampler), taken)) == whole[:taken]
+        state = sampler.state_dict()
+        assert list(millrace.BatchSampler(dataset, 50, state=state)) == whole[taken:]
+        copy = pickle.loads(pickle.dumps(sampler))
+        assert copy.state_dict() == state and list(copy) == whole[taken:]
+    # Who does not count any more is behind all that was asked for.
+    assert list(sampler) == whole
+    assert sampler.state_dict() == sampler.state_dict(10)
+
+
+def test_weights_of_a_mix_by_repeats(pets: str, tree: pathlib.Path) -> None:
+    dataset = millrace.Dataset([millrace.Source(pets, repeat=0.5),
+                                millrace.Source(tree, repeat=0.5)], seed=3, engine="process")
+    sampler = millrace.BatchSampler(dataset, 100)
+    list(sampler)
+    sampler.set_weights([1, 1])
+    for _ in range(2):
+        for step in sampler:
+            assert len(dataset.__getitems__(step)) == len(step)
+    with pytest.raises(IndexError):
+        dataset.read([10**6])

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include <openssl/crypto.h>
+
 #include "base/version.h"
 
 static_assert(static_cast<int>(millrace::StatusCode::kInternal) == MR_INTERNAL &&
@@ -11,6 +13,15 @@ static_assert(static_cast<int>(millrace::StatusCode::kInternal) == MR_INTERNAL &
               "codes are part of the interface");
 
 namespace millrace {
+namespace {
+
+// At exit OpenSSL frees what threads of ours may still use, when the process ends while a loader
+// reads ahead.
+[[gnu::constructor]] void keep_openssl_until_the_end() {
+  (void)::OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
+}
+
+}  // namespace
 
 int tell(const Status& status, mr_error** error) {
   if (!status.ok() && error != nullptr) *error = new mr_error{status};

@@ -5,12 +5,15 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <set>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "abi/dataset_handle.h"
 #include "app/application.h"
+#include "base/ascii.h"
 #include "base/file_name.h"
 #include "base/random.h"
 #include "dataset/directory_source.h"
@@ -34,6 +37,27 @@ Status check_key(std::string_view key) {
     if (slash == std::string_view::npos) return {};
     rest.remove_prefix(slash + 1);
   }
+}
+
+// A field is what follows the first dot of a file's name, in lower case: a dot in the key would
+// make it part of the field, and of two samples one.
+Status check_fields(std::string_view key, std::span<const VersionWriter::Field> fields) {
+  const std::string_view last = key.substr(key.rfind('/') + 1);
+  std::set<std::string> names;
+  for (const VersionWriter::Field& field : fields) {
+    if (!field.name.empty() && last.contains('.')) {
+      return {StatusCode::kInvalidArgument,
+              fmt::format("'{}' cannot be the key of a sample with fields: what follows the dot in "
+                          "'{}' would be taken for the name of one; use another character",
+                          key, last)};
+    }
+    if (!names.insert(lower_case(field.name)).second) {
+      return {StatusCode::kInvalidArgument,
+              fmt::format("sample '{}' has the field '{}' twice: upper and lower case are the same",
+                          key, field.name)};
+    }
+  }
+  return {};
 }
 
 Status make_all(const std::string& path) {
@@ -97,11 +121,19 @@ Status VersionWriter::take_default_staging() {
 }
 
 Status VersionWriter::write(std::string_view key, std::span<const Field> fields) {
+  MR_RETURN_IF_ERROR(check_fields(key, fields));
+  std::vector<std::string> paths;
   for (const Field& field : fields) {
-    const std::string path =
-        field.name.empty() ? std::string(key) : fmt::format("{}.{}", key, field.name);
-    MR_RETURN_IF_ERROR(check_key(path));
-    MR_RETURN_IF_ERROR(write_file(path, field.data));
+    paths.push_back(field.name.empty() ? std::string(key) : fmt::format("{}.{}", key, field.name));
+    MR_RETURN_IF_ERROR(check_key(paths.back()));
+  }
+  for (std::size_t n = 0; n < paths.size(); ++n) {
+    const Status status = write_file(paths[n], fields[n].data);
+    if (status.ok()) continue;
+    // A sample that lacks fields would be published as if it were whole.
+    while (n-- > 0)
+      (void)::unlink(join_path(samples_, paths[n]).c_str());
+    return status;
   }
   return {};
 }

@@ -1,6 +1,10 @@
 #include "app/application.h"
 
+#include <sys/stat.h>
+
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "base/random.h"
 #include "objectstore/open_s3_store.h"
@@ -8,6 +12,15 @@
 
 namespace millrace {
 namespace {
+
+// Which directory a file store's URL leads to now: a store keeps to the one that it was opened
+// with, also when somebody moves that away and makes another one in its place. Empty for other
+// stores.
+std::string directory_behind(const StoreUrl& url) {
+  struct stat facts{};
+  if (url.scheme != StoreUrl::Scheme::kFile || ::stat(url.root.c_str(), &facts) != 0) return {};
+  return fmt::format("{}:{}", facts.st_dev, facts.st_ino);
+}
 
 CurlHttpClientOptions http_options(const Settings& settings) {
   CurlHttpClientOptions options;
@@ -42,12 +55,15 @@ Result<std::unique_ptr<Application>> Application::start(const Settings& settings
 }
 
 Result<std::shared_ptr<ObjectStore>> Application::store(const StoreUrl& url, MissingRoot missing) {
-  const std::string name = url.to_string();
+  const std::string name = url.to_string() + '\n';
   MutexLock lock(mutex_);
-  if (const auto found = stores_.find(name); found != stores_.end()) return found->second;
+  if (const auto found = stores_.find(name + directory_behind(url)); found != stores_.end()) {
+    return found->second;
+  }
   MR_ASSIGN_OR_RETURN(std::shared_ptr<ObjectStore> store,
                       open_store(url, store_environment_, missing));
-  stores_.emplace(name, store);
+  // That of a directory which is gone stays: others may read through it.
+  stores_.emplace(name + directory_behind(url), store);
   return store;
 }
 

@@ -63,6 +63,30 @@ TEST_F(WriterAbiTest, WritesAVersionThatLoadersRead) {
   EXPECT_EQ(texts(batch, "cls")[0], "7");
 }
 
+TEST_F(WriterAbiTest, RefusesWhatReadersWouldTakeForSomethingElse) {
+  mr_writer* const writer = write("made@v1");
+  EXPECT_EQ(put(writer, "a.b/x.2", "x", "7"), MR_INVALID_ARGUMENT);
+  EXPECT_THAT(take_error(), HasSubstr("what follows the dot in 'x.2'"));
+  expect_ok(put(writer, "a.b/x-2", "x", "7"));
+  const mr_field same[] = {{"jpg", "a", 1}, {"JPG", "b", 1}};
+  EXPECT_EQ(mr_writer_write(writer, "twice", same, 2, &error), MR_INVALID_ARGUMENT);
+  EXPECT_THAT(take_error(), HasSubstr("the field 'JPG' twice"));
+  const mr_field plain[] = {{"", "a", 1}};
+  expect_ok(mr_writer_write(writer, "README.md", plain, 1, &error));
+  mr_writer_close(writer);
+}
+
+TEST_F(WriterAbiTest, LeavesNothingOfASampleThatFailed) {
+  mr_writer* const writer = write("made@v1");
+  const mr_field label[] = {{"cls", "7", 1}};
+  expect_ok(mr_writer_write(writer, "a", label, 1, &error));
+  EXPECT_EQ(put(writer, "a", "image", "7"), MR_CONFLICT);
+  EXPECT_THAT(take_error(), HasSubstr("'a.cls' was written already"));
+  EXPECT_FALSE(std::filesystem::exists(home.path("staging/samples/a.jpg")));
+  EXPECT_TRUE(std::filesystem::exists(home.path("staging/samples/a.cls")));
+  mr_writer_close(writer);
+}
+
 TEST_F(WriterAbiTest, ProcessesWriteAndOneCommits) {
   std::vector<pid_t> parts;
   for (int part = 0; part < 3; ++part) {

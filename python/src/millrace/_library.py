@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import json
 import os
 import pathlib
 import queue
@@ -15,7 +16,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from .errors import BY_CODE, MillraceError
+from .errors import BY_CODE, InvalidArgumentError, MillraceError
 
 ABI_VERSION = 1
 
@@ -246,6 +247,27 @@ def interruptible(function: Callable[..., int], *arguments: Any, release: Callab
     if isinstance(outcome[0], Exception):
         raise outcome[0]
     return outcome[0]
+
+
+def options_text(options: Any) -> bytes:
+    """Options as the native interface takes them; NumPy's numbers are numbers too."""
+
+    def plain(value: Any) -> Any:
+        if not hasattr(value, "item"):
+            raise TypeError(f"{value!r} is neither a number nor a text")
+        return value.item()
+
+    try:
+        return json.dumps(options, allow_nan=False, default=plain).encode()
+    except (TypeError, ValueError) as error:
+        raise InvalidArgumentError(f"an option is of no use: {error}") from None
+
+
+def checked_epoch(epoch: int) -> int:
+    """The number of an epoch, unless it is none."""
+    if not 0 <= epoch < 1 << 63:
+        raise InvalidArgumentError(f"there is no epoch {epoch}: they are counted from 0")
+    return int(epoch)
 
 
 def text(function: Callable[..., int], *arguments: Any) -> str:

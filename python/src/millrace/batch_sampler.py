@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -44,6 +43,7 @@ class BatchSampler:
                                         ranks_per_node, epoch, state)
         self._unfinished = False
         self._taken: int | None = None  # Steps of this epoch that counted() handed out.
+        self._counting = False  # Whether a counted() is under way.
         self._weights: str | None = None  # The state whose weights hold; None: the dataset's own.
         if state is not None:
             self._take_weights(state_text(state))
@@ -54,14 +54,15 @@ class BatchSampler:
         if self._handle is None:
             handle = _library.Handle()
             _library.call(_library.library().mr_sampler_open, self._dataset.handle,
-                          json.dumps(self._options).encode(), ctypes.byref(handle))
+                          _library.options_text(self._options), ctypes.byref(handle))
             self._handle = handle
         return self._handle
 
     def __getstate__(self) -> dict[str, Any]:
         options = self._options | {"state": self.state_dict()["millrace"]}
         options.pop("epoch", None)
-        return self.__dict__ | {"_handle": None, "_options": options, "_unfinished": False}
+        return self.__dict__ | {"_handle": None, "_options": options, "_unfinished": False,
+                                "_taken": None, "_counting": False}
 
     def __del__(self) -> None:
         if getattr(self, "_handle", None) is not None:
@@ -76,6 +77,7 @@ class BatchSampler:
             self._next()  # Who counts the steps never asks for the end behind the last.
         elif self._unfinished:
             self.load_state_dict(self.state_dict(0))
+        self._taken = 0 if self._counting else None
         while (positions := self._next()) is not None:
             yield positions
 
@@ -96,10 +98,13 @@ class BatchSampler:
 
     def counted(self, loader: Iterable[Item]) -> Iterator[Item]:
         """One epoch of a DataLoader over this sampler, counting what the training takes."""
-        self._taken = 0
-        for item in loader:
-            self._taken += 1
-            yield item
+        self._taken, self._counting = 0, True
+        try:
+            for item in loader:
+                self._taken += 1
+                yield item
+        finally:
+            self._counting = False
 
     @property
     def epoch(self) -> int:
@@ -107,7 +112,8 @@ class BatchSampler:
 
     def set_epoch(self, epoch: int) -> None:
         """Begins that epoch. Not needed to go on to the next one."""
-        _library.call(_library.library().mr_sampler_set_epoch, self.handle, epoch)
+        _library.call(_library.library().mr_sampler_set_epoch, self.handle,
+                      _library.checked_epoch(epoch))
         self._restart()
 
     def state_dict(self, step: int | None = None) -> dict[str, Any]:

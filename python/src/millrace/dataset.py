@@ -101,7 +101,7 @@ class Dataset:
             "datasets": _sources(data, weights, defaults), "order": _ORDERS[shuffle], "seed": seed,
             "on_error": on_error, "engine": engine, "epoch_samples": epoch_samples,
             "settings": dict(settings) if settings else None, "window_rows": window_rows,
-            "state": state_text(state) if state else None, "run": run, "timeout": timeout,
+            "state": None if state is None else state_text(state), "run": run, "timeout": timeout,
             # All copies in other processes have it, and so one sampler hears of what they lose.
             "job": os.urandom(16).hex(),
         }
@@ -128,7 +128,7 @@ class Dataset:
     def _forget(self) -> None:
         self._handle: _library.Handle | None = None
         self._opener = 0  # The process that opened it.
-        self._opening = threading.Lock()
+        self._opening = (os.getpid(), threading.Lock())
         self._changed: Dataset | None = None  # This one, with the weights of a state.
 
     def __getstate__(self) -> dict[str, Any]:
@@ -160,7 +160,10 @@ class Dataset:
     @property
     def handle(self) -> _library.Handle:
         """The native dataset, which is opened if it is not yet."""
-        with self._opening:
+        # One that a thread of the parent held at a fork is held for ever in the child.
+        if self._opening[0] != os.getpid():
+            self._opening = (os.getpid(), threading.Lock())
+        with self._opening[1]:
             if self._handle is None:
                 self._handle, self._opener = self._open(), os.getpid()
             return self._handle
@@ -172,7 +175,7 @@ class Dataset:
             options["program"] = program
         library = _library.library()
         return _library.interruptible(library.mr_dataset_open_cancellable,
-                                      json.dumps(options).encode(),
+                                      _library.options_text(options),
                                       release=library.mr_dataset_close)
 
     def info(self) -> dict[str, Any]:
@@ -188,7 +191,7 @@ class Dataset:
 
     def set_epoch(self, epoch: int) -> None:
         """From now on plain positions are those of this epoch."""
-        self.epoch = epoch
+        self.epoch = _library.checked_epoch(epoch)
 
     def read(self, positions: Iterable[int], epoch: int | None = None) -> Batch:
         """The samples at some positions of an epoch, as one batch. With on_error="skip" it may have
@@ -197,14 +200,20 @@ class Dataset:
 
         wanted = array.array("q", positions)
         # Checked here, because a negative number would become a huge one.
-        if wanted and not 0 <= min(wanted) <= max(wanted) < len(self):
-            raise IndexError(f"positions {min(wanted)} to {max(wanted)} of {len(self)}")
+        if wanted and min(wanted) < 0:
+            raise IndexError(f"position {min(wanted)} of {len(self)}")
         library = _library.library()
-        return batch_of(_library.interruptible(
-            library.mr_dataset_read_cancellable, self.handle,
-            self.epoch if epoch is None else epoch,
-            (ctypes.c_int64 * len(wanted)).from_buffer(wanted), len(wanted), 0.0,
-            release=library.mr_batch_release, owner=self))
+        try:
+            return batch_of(_library.interruptible(
+                library.mr_dataset_read_cancellable, self.handle,
+                self.epoch if epoch is None else epoch,
+                (ctypes.c_int64 * len(wanted)).from_buffer(wanted), len(wanted), 0.0,
+                release=library.mr_batch_release, owner=self))
+        except InvalidArgumentError as error:
+            # Epochs of a mix may have other sizes than the first, which the library knows.
+            if wanted and max(wanted) >= len(self):
+                raise IndexError(str(error)) from None
+            raise
 
     def __len__(self) -> int:
         """The samples of an epoch."""
@@ -295,7 +304,7 @@ def _workers() -> int:
 
 def state_text(state: Mapping[str, Any]) -> str:
     """What state_dict() of a loader or a sampler holds."""
-    text = state.get("millrace")
-    if not isinstance(text, str):
+    text = state.get("millrace") if isinstance(state, Mapping) else None
+    if not isinstance(text, str) or not text:
         raise InvalidArgumentError("this is no state of Millrace: it has no text 'millrace'")
     return text

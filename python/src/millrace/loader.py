@@ -6,6 +6,7 @@ import ctypes
 import json
 import math
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 _SLICE_S = 0.2
 # No wait at all; 0 would be for ever.
 _AT_ONCE_S = 1e-6
+_NOTHING_DELIVERED = f"{0:032x}:0"
 
 
 def dealing_options(ranks: Ranks, batch_size: int, drop_last: bool, pad: bool, replication: int,
@@ -40,7 +42,7 @@ def dealing_options(ranks: Ranks, batch_size: int, drop_last: bool, pad: bool, r
     if state is not None:
         options["state"] = state_text(state)
     elif epoch:
-        options["epoch"] = epoch
+        options["epoch"] = _library.checked_epoch(epoch)
     return options
 
 
@@ -62,7 +64,7 @@ def check_engine(dataset: Dataset, ranks_per_node: int | None) -> None:
 
 def weight_shares(weights: Sequence[float]) -> bytes:
     """Weights as the native interface takes them."""
-    return json.dumps([{"weight": weight} for weight in weights]).encode()
+    return _library.options_text([{"weight": weight} for weight in weights])
 
 
 class Loader:
@@ -92,6 +94,9 @@ class Loader:
                  collate: Callable[[Batch], Any] | None = None, progress: bool = False) -> None:
         self._handle: _library.Handle | None = None
         self._opener = 0  # The process that opened it.
+        self._is_closed = False
+        # Held where it is opened and closed, and by those that other threads may call meanwhile.
+        self._using = threading.RLock()
         self._inside = False  # Whether batches of an epoch were handed out, and not yet its end.
         self._dataset = checked_dataset(dataset, "Loader")
         if dataset.transform is not None:
@@ -118,21 +123,29 @@ class Loader:
     @property
     def handle(self) -> _library.Handle:
         """The native loader, which is opened if it is not yet."""
-        if self._handle is None:
-            handle = _library.Handle()
-            _library.call(_library.library().mr_loader_open, self._dataset.handle,
-                          json.dumps(self._options).encode(), ctypes.byref(handle))
-            self._handle, self._opener = handle, os.getpid()
-        return self._handle
+        if self._handle is not None:
+            return self._handle
+        with self._using:
+            if self._is_closed:
+                raise InvalidArgumentError("this Loader is closed: take its state_dict() before, "
+                                           "and give it to another one as state=")
+            if self._handle is None:
+                handle = _library.Handle()
+                _library.call(_library.library().mr_loader_open, self._dataset.handle,
+                              _library.options_text(self._options), ctypes.byref(handle))
+                self._handle, self._opener = handle, os.getpid()
+            return self._handle
 
     def __getstate__(self) -> dict[str, Any]:
         raise TypeError("a Loader stays in its process: pickle its Dataset, and its state_dict()")
 
     def close(self) -> None:
-        """Ends reading ahead. Batches that were handed out stay."""
-        handle, self._handle = self._handle, None
-        if handle is not None:
-            _library.library().mr_loader_close(handle)
+        """Ends reading ahead, and the Loader. Batches that were handed out stay."""
+        with self._using:
+            self._is_closed = True
+            handle, self._handle = self._handle, None
+            if handle is not None:
+                _library.library().mr_loader_close(handle)
 
     def __del__(self) -> None:
         # A forked copy has nothing to end: the threads are its parent's.
@@ -212,7 +225,8 @@ class Loader:
 
     def set_epoch(self, epoch: int) -> None:
         """Begins that epoch. Not needed to go on to the next one."""
-        _library.call(_library.library().mr_loader_set_epoch, self.handle, epoch)
+        _library.call(_library.library().mr_loader_set_epoch, self.handle,
+                      _library.checked_epoch(epoch))
         self._inside = False
 
     def state_dict(self) -> dict[str, Any]:
@@ -235,19 +249,22 @@ class Loader:
         """What was delivered, how many samples of this epoch are dropped or padded over all ranks,
         where time went (waiting, store, decode, consumer), and which samples failed. From any
         thread."""
-        return dict(json.loads(_library.text(_library.library().mr_loader_stats, self.handle)))
+        with self._using:
+            return dict(json.loads(_library.text(_library.library().mr_loader_stats, self.handle)))
 
     def digest(self) -> str:
         """Proof of what this rank delivered. millrace.add_digests() of all ranks is the job's,
-        which is the same for every topology. From any thread."""
-        return _library.text(_library.library().mr_loader_digest, self.handle)
+        which is the same for every topology. (Of ranks that see the same samples by `replication`,
+        take one of each group.) From any thread."""
+        with self._using:
+            return _library.text(_library.library().mr_loader_digest, self.handle)
 
 
 def add_digests(*digests: str) -> str:
     """The digest of all ranks from those of each."""
-    if not digests:
-        raise InvalidArgumentError("no digests to add")
-    total = digests[0]
-    for digest in digests[1:]:
+    if not digests or not all(isinstance(digest, str) for digest in digests):
+        raise InvalidArgumentError("give the digests one by one: add_digests(*digests)")
+    total = _NOTHING_DELIVERED
+    for digest in digests:
         total = _library.text(_library.library().mr_digest_add, total.encode(), digest.encode())
     return total
