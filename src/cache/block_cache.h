@@ -81,7 +81,7 @@ class BlockCache {
   // window of the readahead, or a quarter of the disk's share, is taken from the range.
   virtual void expect(const RequestContext& context, const ObjectVersion& object,
                       ByteRange range) = 0;
-  // Takes the object off the disk. kConflict while some of it is being fetched.
+  // Takes the object off the disk. kConflict while some of it is being fetched or is leased.
   virtual Status drop(const RequestContext& context, const ObjectVersion& object) = 0;
 
   // Checks every cached unit of one object against its checksum. Bad ones are forgotten.

@@ -240,6 +240,9 @@ bool CacheDirectories::distrust(CachedObject& object, UnitRange units) {
 
 Status CacheDirectories::drop(const ObjectVersion& version) {
   CacheDirectory& directory = of(version.digest());
+  if (directory.space().is_held(version.digest(), block_count(version.size()))) {
+    return {StatusCode::kConflict, "some of the object is leased"};
+  }
   return remove_whole(directory, *objects_.find_or_add(version));
 }
 

@@ -189,6 +189,15 @@ void CacheSpace::release(const ObjectDigest& digest, std::uint32_t block) {
   drop_reference(*id);
 }
 
+bool CacheSpace::is_held(const ObjectDigest& digest, std::uint32_t blocks) const {
+  MutexLock lock(mutex_);
+  for (std::uint32_t block = 0; block < blocks; ++block) {
+    const std::optional<BlockId> id = find(digest, block);
+    if (id && holds_.contains(*id)) return true;
+  }
+  return false;
+}
+
 // ---- Plans
 
 // Building the index of a long plan takes a while: that happens without the lock.

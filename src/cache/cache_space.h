@@ -65,6 +65,8 @@ class CacheSpace {
   // it comes.
   void hold(const ObjectDigest& digest, std::uint32_t block);
   void release(const ObjectDigest& digest, std::uint32_t block);
+  // Whether any of the first `blocks` of an object is leased.
+  bool is_held(const ObjectDigest& digest, std::uint32_t blocks) const;
 
   // Plans, as Eviction has them, by digest. The objects of a plan need not be here.
   struct PlannedUse {

@@ -27,7 +27,7 @@ Result<int> drop_cached_version(Session& session, const std::string& text) {
   }
   std::string note = fmt::format("dropped {} of {}", size_cell(dropped, "dropped_bytes"), text);
   if (const std::uint64_t busy = number_of(dropped, "busy_objects"); busy > 0) {
-    note += fmt::format("; {} being fetched just now",
+    note += fmt::format("; {} being fetched just now, or leased by a preload of another version",
                         count_text(busy, "object stays, which is", "objects stay, which are"));
   }
   session.note(note);

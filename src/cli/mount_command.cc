@@ -64,8 +64,9 @@ Result<int> stay(Session& session, ControlClient& client, const std::string& dir
     (void)::poll(&entry, 1, kLookAgainMs);
     if (session.interrupt().signal() != 0) break;
     const Result<bool> there = is_mounted(client, directory);
-    // A daemon that was killed is on its way back.
-    if (there && !*there) return 0;
+    // A daemon that was killed is on its way back, and its mount stays. One that was stopped took
+    // it along.
+    if (there ? !*there : !is_fuse_mount(directory)) return 0;
   }
   // Not by the daemon, since requests to it end with the signal; it sees that the mount is gone.
   MR_RETURN_IF_ERROR(unmount_fuse(directory, true));

@@ -106,7 +106,7 @@ Result<PreloadInfo> Preloads::start(const RequestContext& context, PreloadReques
                       parts_.datasets.version(context, request.version));
   request.version = tree->ref();  // What an alias pointed to when it was asked for.
   MutexLock starting(starting_);
-  MR_ASSIGN_OR_RETURN(const std::optional<PreloadInfo> joined, join(context, request));
+  MR_ASSIGN_OR_RETURN(const std::optional<PreloadInfo> joined, join(context, request, tree));
   if (joined) return *joined;
   PreloadInfo preload{.id = PreloadId(parts_.random.token().substr(0, 12)),
                       .request = std::move(request),
@@ -127,7 +127,8 @@ Result<PreloadInfo> Preloads::start(const RequestContext& context, PreloadReques
   return preload;
 }
 
-std::optional<PreloadInfo> Preloads::same_as(const PreloadRequest& request) {
+std::vector<PreloadInfo> Preloads::same_as(const PreloadRequest& request) {
+  std::vector<PreloadInfo> found;
   MutexLock lock(mutex_);
   for (const auto& [id, preload] : preloads_) {
     const PreloadRequest& known = preload.info.request;
@@ -138,20 +139,27 @@ std::optional<PreloadInfo> Preloads::same_as(const PreloadRequest& request) {
     }
     const bool is_kept = state == PreloadState::kReady && known.lease;
     const bool is_coming = !has_ended(state) && (known.lease || !request.lease);
-    if (is_kept || is_coming) return described(preload);
+    if (is_kept || is_coming) found.push_back(described(preload));
   }
-  return std::nullopt;
+  return found;
 }
 
 Result<std::optional<PreloadInfo>> Preloads::join(const RequestContext& context,
-                                                  const PreloadRequest& request) {
-  std::optional<PreloadInfo> known = same_as(request);
-  if (!known) return known;
-  std::vector<PreloadInfo> with_lease{*known};
-  add_leases(with_lease);
-  known = with_lease.front();
+                                                  const PreloadRequest& request,
+                                                  const std::shared_ptr<VersionTree>& tree) {
+  std::vector<PreloadInfo> candidates = same_as(request);
+  add_leases(candidates);
   // What was ready may be evicted once its lease has ended.
-  if (has_ended(known->state) && !known->leased_until) return std::nullopt;
+  std::erase_if(candidates, [](const PreloadInfo& preload) {
+    return has_ended(preload.state) && !preload.leased_until;
+  });
+  if (candidates.empty()) return std::nullopt;
+  std::optional<PreloadInfo> known =
+      *std::ranges::max_element(candidates, {}, &PreloadInfo::leased_until);
+  if (has_ended(known->state)) {
+    MR_ASSIGN_OR_RETURN(const bool is_there, is_all_there(context, *known, tree));
+    if (!is_there) take_up_again(*known);
+  }
   if (!request.lease) return known;
   if (known->leased_until && parts_.clock.wall_now() + *request.lease > *known->leased_until) {
     const Status renewed =
@@ -162,6 +170,26 @@ Result<std::optional<PreloadInfo>> Preloads::join(const RequestContext& context,
   }
   lengthen(*known, *request.lease);
   return known;
+}
+
+Result<bool> Preloads::is_all_there(const RequestContext& context, const PreloadInfo& preload,
+                                    const std::shared_ptr<VersionTree>& tree) const {
+  PreloadRun planned({.cache = parts_.cache, .clock = parts_.clock, .options = options_},
+                     preload.id, preload.request, tree);
+  MR_RETURN_IF_ERROR(planned.prepare(context));
+  return planned.fit().cached_bytes >= planned.total_bytes();
+}
+
+void Preloads::take_up_again(PreloadInfo& preload) {
+  {
+    MutexLock lock(mutex_);
+    const auto found = preloads_.find(preload.id);
+    if (found == preloads_.end()) return;
+    found->second.info.state = preload.state = PreloadState::kQueued;
+    found->second.info.ended = preload.ended = std::nullopt;
+    save(found->second.info);
+  }
+  enqueue(preload.id);
 }
 
 void Preloads::lengthen(PreloadInfo& preload, Duration lease) {
@@ -351,6 +379,13 @@ void Preloads::forget_old_ones() {
   for (const auto& [id, preload] : preloads_) {
     if (preload.info.ended) ended.emplace_back(*preload.info.ended, id);
   }
+  if (ended.size() <= options_.ended_max) return;
+  // Who has a lease is not over: it is listed and can be cancelled.
+  const std::vector<LeaseInfo> leases = parts_.cache.leases().list();
+  std::erase_if(ended, [&](const auto& each) {
+    const LeaseId lease = PreloadRun::lease_of(each.second);
+    return std::ranges::find(leases, lease, &LeaseInfo::id) != leases.end();
+  });
   if (ended.size() <= options_.ended_max) return;
   std::ranges::sort(ended);
   ended.resize(ended.size() - options_.ended_max);

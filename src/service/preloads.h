@@ -92,8 +92,15 @@ class Preloads {
 
   Status check_request(const PreloadRequest& request) const;
   Result<std::optional<PreloadInfo>> join(const RequestContext& context,
-                                          const PreloadRequest& request) MR_EXCLUDES(mutex_);
-  std::optional<PreloadInfo> same_as(const PreloadRequest& request) MR_EXCLUDES(mutex_);
+                                          const PreloadRequest& request,
+                                          const std::shared_ptr<VersionTree>& tree)
+      MR_EXCLUDES(mutex_);
+  // Those that want the same, and are under way or may still have a lease.
+  std::vector<PreloadInfo> same_as(const PreloadRequest& request) MR_EXCLUDES(mutex_);
+  // Whether what was ready is still cached: a unit that was found damaged is not.
+  Result<bool> is_all_there(const RequestContext& context, const PreloadInfo& preload,
+                            const std::shared_ptr<VersionTree>& tree) const;
+  void take_up_again(PreloadInfo& preload) MR_EXCLUDES(mutex_);
   void lengthen(PreloadInfo& preload, Duration lease) MR_EXCLUDES(mutex_);
   Status add(PreloadInfo preload) MR_EXCLUDES(mutex_);
 

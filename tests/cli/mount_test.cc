@@ -182,16 +182,32 @@ TEST_F(MountTest, TheOptionsThatEveryFileSystemHasAreTaken) {
   succeed("cmp tree/large.bin mnt/large.bin");
 }
 
-TEST_F(MountTest, InTheForegroundItEndsWithTheCommand) {
+TEST_F(MountTest, InTheForegroundItEndsWithTheCommandOrItsDaemon) {
   std::vector<std::string> command = {"/usr/bin/env", "-i"};
   for (const auto& [name, value] : variables_)
     command.push_back(name + "=" + value);
   command.insert(command.end(), {program_, "mount", "--foreground", "a@v1", path("mnt")});
-  ChildProcess mount(command, {.output_file = path("mount.log"), .environment = {}});
-  ASSERT_TRUE(becomes([this] { return is_mounted(); })) << read("mount.log");
-  succeed("cmp tree/large.bin mnt/large.bin");
-  mount.signal(SIGINT);
-  EXPECT_EQ(mount.wait(std::chrono::seconds(30)), 0) << read("mount.log");
+  for (const bool by_daemon : {false, true}) {
+    ChildProcess mount(command, {.output_file = path("mount.log"), .environment = {}});
+    ASSERT_TRUE(becomes([this] { return is_mounted(); })) << read("mount.log");
+    succeed("cmp tree/large.bin mnt/large.bin");
+    if (by_daemon) {
+      succeed("millrace stop");
+    } else {
+      mount.signal(SIGINT);
+    }
+    EXPECT_EQ(mount.wait(std::chrono::seconds(30)), 0) << read("mount.log");
+    EXPECT_FALSE(is_mounted());
+  }
+}
+
+TEST_F(MountTest, WhatOthersMountedOverItIsLeftAlone) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root mounts a tmpfs";
+  succeed("millrace mount a@v1 mnt; mount -t tmpfs none mnt; touch mnt/theirs");
+  const Outcome refused = bash("cd $DIR; millrace umount mnt");
+  EXPECT_NE(refused.exit_code, 0);
+  EXPECT_THAT(refused.err, HasSubstr("something else mounted on it (tmpfs): unmount that first"));
+  succeed("test -e mnt/theirs; umount mnt; cmp tree/large.bin mnt/large.bin; millrace umount mnt");
   EXPECT_FALSE(is_mounted());
 }
 

@@ -75,10 +75,12 @@ bool is_dead(const std::string& directory) {
 
 }  // namespace
 
+bool is_fuse_mount(const std::string& directory) { return mounted_kind(directory) == kKind; }
+
 Result<bool> remove_dead_mounts(const std::string& directory) {
   bool was_dead = false;
   while (is_dead(directory)) {
-    if (mounted_kind(directory) != kKind) {
+    if (!is_fuse_mount(directory)) {
       return failure(
           StatusCode::kConflict,
           fmt::format("'{0}' has a mount that nobody serves any more: run umount -l '{0}'",
@@ -137,6 +139,12 @@ Result<File> mount_fuse(const FuseMountRequest& request) {
 }
 
 Status unmount_fuse(const std::string& directory, bool lazy) {
+  if (const std::string kind = mounted_kind(directory); !kind.empty() && kind != kKind) {
+    return {StatusCode::kConflict,
+            fmt::format("'{0}' has something else mounted on it ({1}): unmount that first, with "
+                        "umount '{0}'",
+                        directory, kind)};
+  }
   if (::geteuid() != 0) return fusermount_unmount(directory, lazy);
   if (::umount2(directory.c_str(), UMOUNT_NOFOLLOW | (lazy ? MNT_DETACH : 0)) == 0) return {};
   switch (errno) {

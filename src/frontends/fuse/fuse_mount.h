@@ -27,7 +27,11 @@ Result<File> mount_fuse(const FuseMountRequest& request);
 // keeper leaves one. False when there was none, kConflict when one of somebody else's is there.
 Result<bool> remove_dead_mounts(const std::string& directory);
 
-// kConflict while somebody uses it, kNotFound when nothing is mounted there. `lazy` takes it out of
+// Whether the topmost mount on a directory is one of ours, served or not.
+bool is_fuse_mount(const std::string& directory);
+
+// kConflict while somebody uses it, or when something else is mounted over it; kNotFound when
+// nothing is mounted there. `lazy` takes it out of
 // sight at once, and ends it when its last user is gone.
 Status unmount_fuse(const std::string& directory, bool lazy);
 // What it says then.

@@ -175,7 +175,12 @@ Result<FuseMountInfo> FuseMounts::mount(const RequestContext& context, const Fus
 Status FuseMounts::take_over() {
   MutexLock lock(mutex_);
   Result<FuseKeeper> found = FuseKeeper::connect(parts_.keeper_socket);
-  if (!found) return found.error() == StatusCode::kNotFound ? Status() : found.error();
+  if (!found) {
+    // Where its path is too long for a socket nothing was kept. Who mounts will hear of it.
+    const bool has_none =
+        found.error() == StatusCode::kNotFound || found.error() == StatusCode::kInvalidArgument;
+    return has_none ? Status() : found.error();
+  }
   Result<std::vector<KeptMount>> kept = found->kept();
   // It ended just now: it had nothing to keep, or gave it up.
   if (!kept) return kept.error() == StatusCode::kUnavailable ? Status() : kept.error();
