@@ -139,7 +139,8 @@ Status Gateway::open_cache() {
                                                     .metrics = metrics()},
                                                    std::move(options)));
   cache_->add_store(store_id_, store_);
-  MR_ASSIGN_OR_RETURN(numbers_, TreeNumbers::open(disk_, join_path(directory(), "trees")));
+  MR_ASSIGN_OR_RETURN(numbers_,
+                      TreeNumbers::open(disk_, join_path(directory(), "trees"), store_id_.value()));
   return {};
 }
 

@@ -44,6 +44,9 @@ json preload_fields(const PreloadInfo& preload) {
               {"created", record_time(preload.created)},
               {"files", preload.files},
               {"wanted_bytes", preload.fit.wanted_bytes},
+              {"cached_bytes", preload.fit.cached_bytes},
+              {"limit_bytes", preload.fit.limit_bytes},
+              {"leased_bytes", preload.fit.leased_bytes},
               {"total_bytes", preload.bytes_total},
               {"problem", preload.problem}};
   if (request.lease) fields["lease_seconds"] = whole_seconds(*request.lease);
@@ -93,6 +96,13 @@ Result<PreloadInfo> decode_preload(std::string_view text, const std::string& nam
       .bytes_total = fields.number("total_bytes"),
       .problem = fields.text("problem")};
   preload.fit.wanted_bytes = fields.number("wanted_bytes");
+  if (fields.has("limit_bytes")) {
+    preload.fit.cached_bytes = fields.number("cached_bytes");
+    preload.fit.limit_bytes = fields.number("limit_bytes");
+    preload.fit.leased_bytes = fields.number("leased_bytes");
+  } else {
+    preload.fit.limit_bytes = preload.fit.wanted_bytes;  // Of old: what did not fit was refused.
+  }
   if (fields.has("lease_seconds")) preload.request.lease = fields.seconds("lease_seconds");
   if (fields.has("ended")) preload.ended = fields.time("ended");
   if (!is_preload_id(preload.id.value())) fields.refuse("id", "has not 12 hexadecimal digits");

@@ -51,11 +51,11 @@ Status BucketFile::explain(const Status& why) {
 
 Result<std::unique_ptr<CompleteObject>> BucketFile::complete(const RequestContext& context) {
   if (size() == 0) return failure(StatusCode::kNotFound, "an empty file has nothing to cache");
-  auto opened = cache_.open_complete(context, object_);
-  if (opened) {
-    if (const auto account = accounts_.of(context)) account->add_handed_out(size());
-  }
-  return opened;
+  return cache_.open_complete(context, object_);
+}
+
+void BucketFile::count_handed_out(const RequestContext& context) {
+  if (const auto account = accounts_.of(context)) account->add_handed_out(size());
 }
 
 Result<std::string> BucketFile::cached(const RequestContext& context) {

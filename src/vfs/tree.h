@@ -30,6 +30,8 @@ class OpenFile {
   // The file as a file of this machine. kNotFound when it is not cached whole, or is not exactly
   // one object. Blocks.
   virtual Result<std::unique_ptr<CompleteObject>> complete(const RequestContext& context) = 0;
+  // Charges the file to a caller who was handed it whole: nobody sees what he reads of it.
+  virtual void count_handed_out(const RequestContext& context) = 0;
 };
 
 // What is below a node, as df shows it.

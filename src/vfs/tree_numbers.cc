@@ -29,7 +29,8 @@ std::string tree_line(const NumberedTree& tree) {
                     {"layout", to_hex(tree.layout.layout_digest)},
                     {"manifest", tree.layout.manifest_key},
                     {"manifest_bytes", tree.layout.manifest_bytes},
-                    {"index_bytes", tree.layout.index_bytes}};
+                    {"index_bytes", tree.layout.index_bytes},
+                    {"store", tree.store}};
   return checked_line(fields.dump());
 }
 
@@ -71,6 +72,7 @@ std::optional<NumberedTree> parse_tree_line(std::string_view line) {
                                .manifest_bytes = *manifest_bytes,
                                .index_bytes = *index_bytes}};
   tree.layout.layout_digest = *digest;
+  tree.store = field<std::string>(fields, "store").value_or("");
   return tree;
 }
 
@@ -91,8 +93,9 @@ std::uint32_t tree_check_of(std::string_view nonce) {
   return check == 0 ? 1 : check;
 }
 
-Result<std::unique_ptr<TreeNumbers>> TreeNumbers::open(Disk& disk, std::string path) {
-  std::unique_ptr<TreeNumbers> numbers(new TreeNumbers(disk, std::move(path)));
+Result<std::unique_ptr<TreeNumbers>> TreeNumbers::open(Disk& disk, std::string path,
+                                                       std::string store) {
+  std::unique_ptr<TreeNumbers> numbers(new TreeNumbers(disk, std::move(path), std::move(store)));
   MR_RETURN_IF_ERROR(numbers->load());
   return numbers;
 }
@@ -151,10 +154,11 @@ Result<NumberedTree> TreeNumbers::number_of(const VersionRef& ref, const std::st
                                             const VersionLayout& layout) {
   MutexLock lock(mutex_);
   const auto known = by_nonce_.find(nonce);
-  NumberedTree tree{.number = TreeNumber(1), .ref = ref, .nonce = nonce, .layout = layout};
+  NumberedTree tree{
+      .number = TreeNumber(1), .ref = ref, .nonce = nonce, .layout = layout, .store = store_};
   if (known != by_nonce_.end()) {
     const NumberedTree& before = trees_.at(known->second);
-    if (same_place(before.layout, layout)) return before;
+    if (same_place(before.layout, layout) && before.store == store_) return before;
     tree.number = before.number;
   } else {
     std::uint32_t attempt = 0;
@@ -186,6 +190,7 @@ std::optional<NumberedTree> TreeNumbers::find_below(std::string_view path) const
   MutexLock lock(mutex_);
   const NumberedTree* found = nullptr;
   for (const auto& [number, tree] : trees_) {
+    if (tree.store != store_) continue;
     const std::string text = tree.ref.dataset.text() + "/" + tree.ref.version.text();
     if (text.starts_with(path) && text.size() > path.size() && text[path.size()] == '/')
       return tree;

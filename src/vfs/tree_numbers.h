@@ -33,6 +33,8 @@ struct NumberedTree {
   // Of the reservation that it was published under: no other version ever has it.
   std::string nonce;
   VersionLayout layout;
+  // Which store it is of; empty where that was not noted, in files of old.
+  std::string store = {};
 };
 
 // Gives versions numbers that stay theirs for ever, and remembers them in a file
@@ -47,7 +49,8 @@ class TreeNumbers {
  public:
   // Reads `path`, made when absent. Lines that a kill has torn are dropped; a file that is no such
   // file is kCorruption, and left alone.
-  static Result<std::unique_ptr<TreeNumbers>> open(Disk& disk, std::string path);
+  // `store` is the one that is served now.
+  static Result<std::unique_ptr<TreeNumbers>> open(Disk& disk, std::string path, std::string store);
 
   // The version's number, a new one if it has none; a layout that changed is remembered.
   Result<NumberedTree> number_of(const VersionRef& ref, const std::string& nonce,
@@ -57,17 +60,20 @@ class TreeNumbers {
   std::optional<std::uint32_t> check_of(TreeNumber number) const;
   // In the order of their numbers.
   std::vector<NumberedTree> all() const;
-  // One at "dataset/version" or below it, as paths of /datasets have it. Nothing where there is
-  // none, and where two have the path itself: one of them is of another store.
+  // One of this store at "dataset/version" or below it, as paths of /datasets have it. Nothing
+  // where there is none, and where two have the path itself: it was purged, or the store was made
+  // anew.
   std::optional<NumberedTree> find_below(std::string_view path) const;
 
  private:
-  TreeNumbers(Disk& disk, std::string path) : disk_(disk), path_(std::move(path)) {}
+  TreeNumbers(Disk& disk, std::string path, std::string store)
+      : disk_(disk), path_(std::move(path)), store_(std::move(store)) {}
   Status load();
   Status append(const NumberedTree& tree) MR_REQUIRES(mutex_);
 
   Disk& disk_;
   const std::string path_;
+  const std::string store_;
   mutable Mutex mutex_;
   std::unique_ptr<DiskFile> file_ MR_GUARDED_BY(mutex_);
   std::uint64_t file_bytes_ MR_GUARDED_BY(mutex_) = 0;

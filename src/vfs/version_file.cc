@@ -139,11 +139,11 @@ Result<std::unique_ptr<CompleteObject>> VersionFile::complete(const RequestConte
       parts.front().bytes.length != parts.front().object.size()) {
     return failure(StatusCode::kNotFound, "the file is not exactly one object");
   }
-  auto opened = tree_->reads().cache.open_complete(context, parts.front().object);
-  if (opened) {
-    if (const auto account = accounts_.of(context)) account->add_handed_out(entry_.size());
-  }
-  return opened;
+  return tree_->reads().cache.open_complete(context, parts.front().object);
+}
+
+void VersionFile::count_handed_out(const RequestContext& context) {
+  if (const auto account = accounts_.of(context)) account->add_handed_out(entry_.size());
 }
 
 Result<std::string> VersionFile::cached(const RequestContext& context) {

@@ -23,6 +23,7 @@ class VersionFile final : public OpenFile, public std::enable_shared_from_this<V
   std::uint64_t size() const override { return entry_.size(); }
   void read(const RequestContext& context, ByteRange range, Completion<Slice> done) override;
   Result<std::unique_ptr<CompleteObject>> complete(const RequestContext& context) override;
+  void count_handed_out(const RequestContext& context) override;
 
   // "yes", "part" or "no".
   Result<std::string> cached(const RequestContext& context);

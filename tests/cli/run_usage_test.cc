@@ -8,15 +8,15 @@ namespace {
 
 class RunUsage : public MountTest {
  protected:
-  // Read bytes by run, as the daemon has them.
-  std::map<std::string, std::uint64_t> usage_by_run() {
+  // Read bytes by run, as the daemon has them; or another figure.
+  std::map<std::string, std::uint64_t> usage_by_run(const std::string& figure = "read_bytes") {
     std::map<std::string, std::uint64_t> usage;
     const Outcome listed = millrace({"usage", "--by", "run", "--json"});
     EXPECT_EQ(listed.exit_code, 0) << listed.err;
     for (std::size_t begin = 0; begin < listed.out.size();) {
       const std::size_t end = std::min(listed.out.find('\n', begin), listed.out.size());
       const auto row = nlohmann::json::parse(listed.out.substr(begin, end - begin));
-      usage[row.value("run", "")] = row.value("read_bytes", std::uint64_t{0});
+      usage[row.value("run", "")] = row.value(figure, std::uint64_t{0});
       begin = end + 1;
     }
     return usage;
@@ -35,6 +35,21 @@ TEST_F(RunUsage, NothingThatAShortProcessReadsIsBookedUnderNoRun) {
   }
   EXPECT_FALSE(usage.contains("-"));
   EXPECT_FALSE(usage.contains(""));
+}
+
+TEST_F(RunUsage, AFileThatIsHandedToTheKernelIsBookedForEachWhoOpensIt) {
+  succeed("millrace mount a@v1 mnt --opening passthrough; cat mnt/large.bin > /dev/null");
+  // Somebody has it open all the time.
+  succeed(
+      "exec 7< mnt/large.bin; for n in 1 2 3; do MILLRACE_RUN=h$n cat mnt/large.bin > /dev/null;"
+      "done");
+  const auto files = usage_by_run("handed_out_files");
+  const auto read = usage_by_run();
+  for (const std::string run : {"h1", "h2", "h3"}) {
+    ASSERT_TRUE(files.contains(run)) << run;
+    // Where the kernel takes no files, reads are seen one by one, or come out of its memory.
+    EXPECT_TRUE(files.at(run) == 1 || read.at(run) > 0) << run;
+  }
 }
 
 TEST_F(RunUsage, TheRecordOfARunHasWhatItsProcessesRead) {

@@ -16,7 +16,9 @@ namespace {
 
 class TreeNumbersTest : public ::testing::Test {
  protected:
-  std::unique_ptr<TreeNumbers> open() { return TreeNumbers::open(disk, "/trees").value(); }
+  std::unique_ptr<TreeNumbers> open(const std::string& store = "store") {
+    return TreeNumbers::open(disk, "/trees", store).value();
+  }
   std::uint32_t number(TreeNumbers& numbers, const std::string& name) {
     return numbers.number_of(ref_of(name + "@v1"), "nonce-" + name, facts_of(name).layout)
         .value()
@@ -68,7 +70,15 @@ TEST_F(TreeNumbersTest, FindsWhatWasServedByItsPath) {
   EXPECT_EQ(numbers->find_below("group")->ref, ref_of("group/a@v1"));
   for (const std::string_view path : {"gro", "group/a/v", "group/a/v1/f", "group/b"})
     EXPECT_FALSE(numbers->find_below(path)) << path;
-  // Another store may have a version of the same name: nobody can tell which one is meant.
+  // That of another store, which this cache had before or has later, is never meant.
+  {
+    const auto other = open("other store");
+    EXPECT_FALSE(other->find_below("group/a/v1"));
+    ASSERT_TRUE(other->number_of(ref_of("group/a@v1"), "other", facts_of("o").layout));
+  }
+  EXPECT_EQ(open()->find_below("group/a/v1")->nonce, numbers->find_below("group/a/v1")->nonce);
+  EXPECT_EQ(open("other store")->find_below("group/a/v1")->nonce, "other");
+  // Of two in one store nobody can tell which one is meant.
   ASSERT_TRUE(numbers->number_of(ref_of("group/a@v1"), "another", facts_of("x").layout));
   EXPECT_FALSE(numbers->find_below("group/a/v1"));
   EXPECT_TRUE(numbers->find_below("group/a"));
@@ -146,13 +156,13 @@ TEST_F(TreeNumbersTest, DamageIsNoticed) {
   replace(text);
   EXPECT_FALSE(open()->find(TreeNumber(first_number("a"))));
   replace("something else\n");
-  EXPECT_EQ(TreeNumbers::open(disk, "/trees").error().code(), StatusCode::kCorruption);
+  EXPECT_EQ(TreeNumbers::open(disk, "/trees", "store").error().code(), StatusCode::kCorruption);
   EXPECT_EQ(content(), "something else\n") << "it is left alone";
 }
 
 TEST_F(TreeNumbersTest, NoNumberIsGivenOutThatIsNotOnTheDisk) {
   FaultyDisk faulty(disk);
-  const auto numbers = TreeNumbers::open(faulty, "/trees").value();
+  const auto numbers = TreeNumbers::open(faulty, "/trees", "store").value();
   faulty.set_fault(
       [](const DiskCall& call) { return call.operation == DiskOperation::kSync ? EIO : 0; });
   EXPECT_FALSE(numbers->number_of(ref_of("a@v1"), "nonce-a", facts_of("a").layout));

@@ -118,7 +118,7 @@ class VfsWorld : public PublishWorld {
     explicit Gateway(VfsWorld& world)
         : manifests(*world.faulty, world.state.path("opened")),
           cache(open_cache(world, metrics, fetches)),
-          numbers(TreeNumbers::open(world.disk_, "/state/trees").value()),
+          numbers(TreeNumbers::open(world.disk_, "/state/trees", "store").value()),
           versions({.registry = world.registry,
                     .manifests = manifests,
                     .numbers = *numbers,

@@ -32,13 +32,13 @@ Result<FuseOpened> FuseFiles::open(const RequestContext& context, NodeNumber nod
       }
     }
     const auto found = tracked_.find(node.value());
-    if (found != tracked_.end()) return add(node, found->second, unique);
+    if (found != tracked_.end()) return add(context, *file, node, unique);
   }
   Result<std::unique_ptr<CompleteObject>> whole = file->complete(context);
   MutexLock lock(mutex_);
   const auto [place, is_first] = tracked_.try_emplace(node.value());
   if (is_first && whole) hand_over(place->second, *std::move(whole));
-  return add(node, place->second, unique);
+  return add(context, *file, node, unique);
 }
 
 bool FuseFiles::hand_over(Tracked& tracked, std::unique_ptr<CompleteObject> whole) {
@@ -56,7 +56,9 @@ bool FuseFiles::hand_over(Tracked& tracked, std::unique_ptr<CompleteObject> whol
   return true;
 }
 
-Result<FuseOpened> FuseFiles::add(NodeNumber node, Tracked& tracked, std::uint64_t unique) {
+Result<FuseOpened> FuseFiles::add(const RequestContext& context, OpenFile& file, NodeNumber node,
+                                  std::uint64_t unique) {
+  Tracked& tracked = tracked_.at(node.value());
   Result<std::uint64_t> handle =
       table_.add({.unique = unique, .node = node, .backing = tracked.backing});
   if (!handle) {
@@ -64,7 +66,10 @@ Result<FuseOpened> FuseFiles::add(NodeNumber node, Tracked& tracked, std::uint64
     return failure(std::move(handle).error());
   }
   ++tracked.opens;
-  if (tracked.backing != 0) ++passthrough_opens_;
+  if (tracked.backing != 0) {
+    ++passthrough_opens_;
+    file.count_handed_out(context);
+  }
   return FuseOpened{*handle, tracked.backing};
 }
 

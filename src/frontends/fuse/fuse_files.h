@@ -66,8 +66,8 @@ class FuseFiles {
   // Ids that a killed daemon may have got from the kernel without having noted them.
   static constexpr std::int32_t kLostBackingsMax = 64;
 
-  Result<FuseOpened> add(NodeNumber node, Tracked& tracked, std::uint64_t unique)
-      MR_REQUIRES(mutex_);
+  Result<FuseOpened> add(const RequestContext& context, OpenFile& file, NodeNumber node,
+                         std::uint64_t unique) MR_REQUIRES(mutex_);
   bool hand_over(Tracked& tracked, std::unique_ptr<CompleteObject> whole) MR_REQUIRES(mutex_);
   void close(NodeNumber node, Tracked& tracked) MR_REQUIRES(mutex_);
   void close_lost_backings() MR_REQUIRES(mutex_);

@@ -42,7 +42,9 @@ void NfsWholeFiles::look(NodeNumber node, std::shared_ptr<OpenFile> file,
   work_.resume([this, node, file = std::move(file), kept = std::move(*pass),
                 asked = RequestContext(context.deadline(), context.caller())] {
     Result<std::unique_ptr<CompleteObject>> whole = file->complete(asked);
-    if (whole) end_look(node, std::move(*whole));
+    if (!whole) return;
+    file->count_handed_out(asked);
+    end_look(node, std::move(*whole));
   });
 }
 

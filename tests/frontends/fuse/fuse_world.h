@@ -98,7 +98,7 @@ class FuseWorld : public PublishWorld {
     explicit Gateway(FuseWorld& world)
         : manifests(*world.faulty, world.state.path("opened")),
           cache(open_cache(world, metrics, fetches)),
-          numbers(TreeNumbers::open(world.disk_, world.state.path("trees")).value()),
+          numbers(TreeNumbers::open(world.disk_, world.state.path("trees"), "store").value()),
           versions({.registry = world.registry,
                     .manifests = manifests,
                     .numbers = *numbers,

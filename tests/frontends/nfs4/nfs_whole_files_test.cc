@@ -31,8 +31,10 @@ class MaybeWholeFile final : public OpenFile {
     if (!whole) return failure(StatusCode::kNotFound, "some of it is missing");
     return std::make_unique<FiveBytes>();
   }
+  void count_handed_out(const RequestContext& /*context*/) override { ++handed_out; }
 
   bool whole = true;
+  int handed_out = 0;
   int asked = 0;
 };
 
