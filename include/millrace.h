@@ -172,6 +172,9 @@ typedef struct mr_loader mr_loader;
  *   "sample_timeout"  seconds that a batch may take to read, with all retries; default 300
  *   "watchdog"        seconds of waiting for a batch, over all calls, after which it is logged
  *                     where it is stuck; default 60, 0: never
+ *   "epochs"          how many the job has: nothing of a later one is fetched, and asking for it is
+ *                     MR_INVALID_ARGUMENT. Default 0: not known, and the next one is always fetched
+ *                     before this one ends
  *   "epoch"           where to begin; default 0
  *   "state"           a saved state to go on from, instead
  *
@@ -231,7 +234,7 @@ MR_EXPORT int mr_digest_add(const char* a, const char* b, char** sum, mr_error**
 typedef struct mr_sampler mr_sampler;
 
 /* `options` as mr_loader_open()'s: "batch", "rank", "world", "ranks_per_node", "replication",
- * "last", "epoch", "state". */
+ * "last", "epochs", "epoch", "state". */
 MR_EXPORT int mr_sampler_open(mr_dataset* dataset, const char* options, mr_sampler** sampler,
                               mr_error** error);
 MR_EXPORT void mr_sampler_close(mr_sampler* sampler);

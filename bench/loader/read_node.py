@@ -16,7 +16,7 @@ import millrace
 def main(place, node, nodes, batch, steps):
     state = sys.stdin.read()
     loader = millrace.Loader(millrace.Dataset(f"{place}@v1", seed=1), batch, rank=node,
-                             world_size=nodes, ranks_per_node=1,
+                             world_size=nodes, ranks_per_node=1, epochs=1,
                              state={"millrace": state} if state else None)
     samples, size = [], 0
     for step, columns in enumerate(loader, start=1):

@@ -398,3 +398,20 @@ def test_arguments_that_are_no_use(pets: str) -> None:
     with pytest.raises(millrace.InvalidArgumentError):
         millrace.add_digests("x")
     assert millrace.add_digests(loader.digest()) == loader.digest()
+
+
+def test_a_job_that_knows_its_end(pets: str, engine: str) -> None:
+    dataset = millrace.Dataset(pets, seed=3, engine=engine)
+    loader = millrace.Loader(dataset, 50, epochs=2)
+    sampler = millrace.BatchSampler(dataset, 50, epochs=2)
+    for _ in range(2):
+        assert len(list(loader)) == len(list(sampler)) == 10
+    for over in (loader, sampler, loader):
+        with pytest.raises(millrace.InvalidArgumentError, match="has 2 epochs.* they are over"):
+            list(over)
+    state = loader.state_dict()
+    with pytest.raises(millrace.InvalidArgumentError, match="they are over"):
+        len(millrace.Loader(dataset, 50, epochs=2, state=state))
+    assert len(list(millrace.Loader(dataset, 50, epochs=3, state=state))) == 10
+    with pytest.raises(millrace.InvalidArgumentError, match="at least one"):
+        millrace.Loader(dataset, 50, epochs=0)

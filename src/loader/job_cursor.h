@@ -18,6 +18,8 @@ struct RankChoice {
   Topology topology = {};
   std::uint64_t batch = 1;
   LastSteps last = LastSteps::kEven;
+  // So many the job has: nothing of a later one is read or fetched ahead. 0: nobody knows.
+  std::uint64_t epochs = 0;
 };
 
 // A step of one rank.
@@ -34,7 +36,7 @@ struct CursorStep {
 class JobCursor {
  public:
   // At the beginning of an epoch. kInvalidArgument as Dealing::make(), and for a rank outside of
-  // the world.
+  // the world or an epoch behind the last.
   static Result<JobCursor> make(std::shared_ptr<const LoaderJob> job, const RankChoice& choice,
                                 std::uint64_t epoch = 0);
   // Behind what a state says was delivered. kInvalidArgument also for a state of another job.
@@ -51,6 +53,8 @@ class JobCursor {
   std::uint64_t steps() const { return dealing_->steps(); }
   std::uint64_t step() const { return step_; }
   bool at_end() const { return step_ == steps(); }
+  // Whether the job ends with this epoch.
+  bool is_last_epoch() const { return choice_.epochs != 0 && epoch_ + 1 >= choice_.epochs; }
 
   // The samples of the next step; goes behind it. Not at the end.
   CursorStep take();

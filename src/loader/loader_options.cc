@@ -116,6 +116,7 @@ Result<RankChoice> take_rank_choice(OptionFields& fields) {
   choice.topology.ranks_per_node =
       fields.number("ranks_per_node", ranks_per_node_guess(choice.topology.world));
   choice.topology.replication = fields.number("replication", 1);
+  choice.epochs = fields.number("epochs", 0);
   if (!fields.has("batch")) fields.complain("batch", "is needed");
   const std::string last = fields.text("last", "even");
   for (const auto& [name, steps] : kLastOptions) {

@@ -44,14 +44,17 @@ RequestContext Prefetcher::context(TimePoint deadline) const {
 }
 
 void Prefetcher::add_slots() {
-  while (batches_in_slots_ < options_.batches) {
+  while (batches_in_slots_ < options_.batches && !is_over_) {
     if (ahead_.at_end()) {
+      // That of the last epoch is told before that nothing follows.
+      if (ahead_.is_last_epoch()) slots_.emplace_back().state = SlotState::kEndOfEpoch;
       Slot& end = slots_.emplace_back();
       end.state = SlotState::kEndOfEpoch;
       end.failure = ahead_.begin_next_epoch();
       // Nothing follows what cannot begin: next() tells why.
-      if (!end.failure.ok()) end.state = SlotState::kFailed;
-      if (!end.failure.ok() || ahead_.at_end()) return;
+      is_over_ = !end.failure.ok();
+      if (is_over_) end.state = SlotState::kFailed;
+      if (is_over_ || ahead_.at_end()) return;
       continue;
     }
     Slot& slot = slots_.emplace_back();

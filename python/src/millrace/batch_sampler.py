@@ -31,7 +31,8 @@ class BatchSampler:
 
     def __init__(self, dataset: Dataset, batch_size: int, *, rank: int | None = None,
                  world_size: int | None = None, ranks_per_node: int | None = None,
-                 replication: int = 1, drop_last: bool = False, pad: bool = False, epoch: int = 0,
+                 replication: int = 1, drop_last: bool = False, pad: bool = False,
+                 epochs: int | None = None, epoch: int = 0,
                  state: Mapping[str, Any] | None = None) -> None:
         self._handle: _library.Handle | None = None
         self._dataset = checked_dataset(dataset, "BatchSampler")
@@ -40,7 +41,7 @@ class BatchSampler:
         ranks = find_ranks(rank, world_size)
         check_engine(dataset, ranks_per_node or ranks.ranks_per_node)
         self._options = dealing_options(ranks, batch_size, drop_last, pad, replication,
-                                        ranks_per_node, epoch, state)
+                                        ranks_per_node, epochs, epoch, state)
         self._unfinished = False
         self._taken: int | None = None  # Steps of this epoch that counted() handed out.
         self._counting = False  # Whether a counted() is under way.

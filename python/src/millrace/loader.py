@@ -27,7 +27,7 @@ _NOTHING_DELIVERED = f"{0:032x}:0"
 
 
 def dealing_options(ranks: Ranks, batch_size: int, drop_last: bool, pad: bool, replication: int,
-                    ranks_per_node: int | None, epoch: int,
+                    ranks_per_node: int | None, epochs: int | None, epoch: int,
                     state: Mapping[str, Any] | None) -> dict[str, Any]:
     """The options that loaders and samplers share."""
     if drop_last and pad:
@@ -39,6 +39,10 @@ def dealing_options(ranks: Ranks, batch_size: int, drop_last: bool, pad: bool, r
     nodes = ranks_per_node or ranks.ranks_per_node
     if nodes is not None:
         options["ranks_per_node"] = nodes
+    if epochs is not None:
+        if epochs < 1:
+            raise InvalidArgumentError(f"epochs is {epochs}, and a job has at least one")
+        options["epochs"] = epochs
     if state is not None:
         options["state"] = state_text(state)
     elif epoch:
@@ -75,6 +79,9 @@ class Loader:
     samples from the beginning. An iteration that was left early goes on where it stopped. Close it,
     or use it in a `with`, to end its reading at once; it stays in the process that made it.
 
+    `epochs` is how many the job has, where that is known: then nothing is fetched for a later one,
+    and asking for it is an error. Without it the next epoch is fetched before this one ends.
+
     `rank` and `world_size` are those of torch.distributed where it is initialised, else $RANK and
     $WORLD_SIZE, else 0 of 1. `prefetch` is how many batches are read ahead. `on_error` is what
     becomes of a sample that cannot be had: "raise", "skip" or "substitute"; without it what the
@@ -89,7 +96,7 @@ class Loader:
                  replication: int = 1, drop_last: bool = False, pad: bool = False,
                  prefetch: int | None = None, on_error: str | None = None,
                  failures_max: int | None = None, sample_timeout: float | None = None,
-                 watchdog: float | None = None, epoch: int = 0,
+                 watchdog: float | None = None, epochs: int | None = None, epoch: int = 0,
                  state: Mapping[str, Any] | None = None, torch: bool = False,
                  collate: Callable[[Batch], Any] | None = None, progress: bool = False) -> None:
         self._handle: _library.Handle | None = None
@@ -113,7 +120,7 @@ class Loader:
             self._collate = to_torch
         self._progress = progress and self._ranks.rank == 0
         self._options = dealing_options(self._ranks, batch_size, drop_last, pad, replication,
-                                        ranks_per_node, epoch, state)
+                                        ranks_per_node, epochs, epoch, state)
         self._options["on_error"] = on_error or dataset.on_error
         for name, value in (("prefetch", prefetch), ("failures_max", failures_max),
                             ("sample_timeout", sample_timeout), ("watchdog", watchdog)):
