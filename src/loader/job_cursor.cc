@@ -29,9 +29,9 @@ Status JobCursor::begin(std::uint64_t epoch, std::uint64_t position) {
                                                       choice_.rank, choice_.topology.world)};
   }
   if (choice_.epochs != 0 && epoch >= choice_.epochs) {
-    return {StatusCode::kInvalidArgument,
-            fmt::format("the job has {} epochs, as 'epochs' says, and they are over",
-                        choice_.epochs)};
+    return {
+        StatusCode::kInvalidArgument,
+        fmt::format("the job has {} epochs, as 'epochs' says, and they are over", choice_.epochs)};
   }
   MR_ASSIGN_OR_RETURN(JobEpoch order, job_->epoch(phases_, epoch));
   MR_ASSIGN_OR_RETURN(Dealing dealing, Dealing::make({.samples = order.samples(),

@@ -103,7 +103,7 @@ class Prefetcher {
   CondVar changed_;
   JobCursor ahead_ MR_GUARDED_BY(mutex_);
   std::deque<Slot> slots_ MR_GUARDED_BY(mutex_);  // Pointers to elements stay while they are in it.
-  bool is_over_ MR_GUARDED_BY(mutex_) = false;  // No further epoch can begin.
+  bool is_over_ MR_GUARDED_BY(mutex_) = false;    // No further epoch can begin.
   std::size_t batches_in_slots_ MR_GUARDED_BY(mutex_) = 0;
   std::uint64_t taken_samples_ MR_GUARDED_BY(mutex_) = 0;
   std::uint64_t read_samples_ MR_GUARDED_BY(mutex_) = 0;  // Without a gap from the beginning.
