@@ -9,6 +9,7 @@ import pathlib
 import signal
 import socket
 import sys
+import time
 
 import pytest
 
@@ -168,12 +169,22 @@ def test_a_killed_daemon_is_replaced(pets: str, program: Program) -> None:
     assert dataset[0]["data"] == content(dataset[0]["__key__"])
 
 
+def stop(process: int) -> None:
+    """Returns when all its threads have stopped: on a busy machine some run on for a while."""
+    os.kill(process, signal.SIGSTOP)
+    end = time.monotonic() + 30
+    while any(task.read_text().rsplit(")", 1)[1].split()[0] != "T"
+              for task in pathlib.Path(f"/proc/{process}/task").glob("*/stat")):
+        assert time.monotonic() < end, "it does not stop"
+        time.sleep(0.01)
+
+
 def test_a_batch_that_does_not_come_is_told(pets: str, program: Program,
                                             capfd: pytest.CaptureFixture[str]) -> None:
     dataset = millrace.Dataset(pets, seed=3, engine="daemon")
     len(dataset)
     stopped = daemon_pid(program)
-    os.kill(stopped, signal.SIGSTOP)
+    stop(stopped)
     try:
         with millrace.Loader(dataset, 20, watchdog=0.5) as loader:
             with pytest.raises(TimeoutError):
@@ -191,7 +202,7 @@ def test_an_interrupt_ends_a_read(pets: str, program: Program) -> None:
     dataset = millrace.Dataset(pets, seed=3, engine="daemon")
     first = dataset[0]
     stopped = daemon_pid(program)
-    os.kill(stopped, signal.SIGSTOP)
+    stop(stopped)
     try:
         assert interrupted(lambda: dataset.read([0])) < 5
     finally:
