@@ -22,7 +22,7 @@ class SamplerLosses {
 
   // Goes on from a state, with what it says was lost before.
   void begin(const LoaderState& state);
-  // Another step is dealt, of this epoch. All of those before have been read.
+  // Another step is dealt, of this epoch; all steps of the epochs before it have been read.
   void note_step(std::uint64_t epoch);
   // All that was lost before the place of a state.
   LostSamples before(const LoaderState& state);
