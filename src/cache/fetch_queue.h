@@ -21,7 +21,7 @@ namespace millrace {
 struct FetchQueueOptions {
   // Bytes asked for whose fetch was not let go of yet, so what waits for the disk counts as well.
   std::uint64_t bytes_in_flight_max = 192 * kMiB;
-  std::uint32_t requests_in_flight_max = 72;
+  std::uint32_t requests_in_flight_max = 96;
   // Speculative fetches beyond this are refused rather than queued. It is what some jobs have
   // planned; what waits takes no memory yet.
   std::uint64_t speculative_bytes_queued_max = 4 * kGiB;

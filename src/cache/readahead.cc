@@ -61,8 +61,8 @@ FetchAhead Readahead::announce(Stream& stream, std::uint64_t object_size) const 
       std::min(stream.read_bytes * kWindowPerByte, options_.window_bytes_max);
   const std::uint64_t piece =
       std::max(std::bit_floor(window / options_.pieces_per_window), kPieceBytesMin);
-  const std::uint64_t alignment =
-      window >= options_.pieces_per_window * kPieceBytesMin ? piece : kUnitBytes;
+  // Once that adds little, pieces are whole.
+  const std::uint64_t alignment = window >= kStepsPerWindow * kPieceBytesMin ? piece : kUnitBytes;
   const std::uint64_t end = std::min(round_up(stream.next + window, alignment), object_size);
   if (end <= stream.announced) return {};
   // Small steps would make small requests. What is next, or the last, does not wait.

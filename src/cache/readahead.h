@@ -12,8 +12,10 @@ struct ReadaheadOptions {
   // How far ahead of a sequential reader to fetch: enough for the product of bandwidth and latency
   // of a distant store. 0 turns it off.
   std::uint64_t window_bytes_max = 128 * kMiB;
-  // Stores give each connection only so much: a window is on its way over this many of them.
-  std::uint64_t pieces_per_window = 64;
+  // Stores give each connection only so much, so a window comes in many pieces. More than are on
+  // their way at a time (FetchQueueOptions): what is done makes room for one that waits, and not
+  // for what a reader who waits himself would ask for next.
+  std::uint64_t pieces_per_window = 128;
 };
 
 // What to fetch on suspicion, and in pieces of what size.
