@@ -71,6 +71,7 @@ Prefetcher::Slot* Prefetcher::take_slot() {
   if (std::exchange(first_taken_, true) && !reads_ahead_) return nullptr;
   found->state = SlotState::kReading;
   found->begun = clock_.now();
+  found->retries = retries_;
   return &*found;
 }
 
@@ -89,10 +90,13 @@ void Prefetcher::read_batches() {
                            places_of(*order, step.share), options_.faults, row_);
     lock.lock();
     // The slot is still there: only what is ready is taken.
-    slot->state = read ? SlotState::kReady : SlotState::kFailed;
     if (read) {
+      slot->state = SlotState::kReady;
       slot->read = *std::move(read);
+    } else if (slot->retries != retries_) {
+      slot->state = SlotState::kToRead;
     } else {
+      slot->state = SlotState::kFailed;
       slot->failure = read.error();
     }
     has_first_ = true;
@@ -123,9 +127,21 @@ void Prefetcher::note_progress() {
   read_samples_ = samples;
 }
 
+void Prefetcher::retry_failed() {
+  ++retries_;
+  for (Slot& slot : slots_) {
+    // An epoch that cannot begin has no samples, and will not begin however often it is tried.
+    if (slot.state != SlotState::kFailed || slot.order == nullptr) continue;
+    slot.state = SlotState::kToRead;
+    slot.failure = {};
+  }
+  changed_.notify_all();
+}
+
 Result<Prefetcher::Next> Prefetcher::next(TimePoint deadline) {
   MutexLock lock(mutex_);
   add_slots();
+  if (std::exchange(failure_told_, false)) retry_failed();
   for (;;) {
     if (std::exchange(cancelled_, false)) {
       return failure(StatusCode::kCancelled, "the wait for a batch was called off");
@@ -136,14 +152,8 @@ Result<Prefetcher::Next> Prefetcher::next(TimePoint deadline) {
       return Next{.kind = NextKind::kEndOfEpoch};
     }
     if (slot.state == SlotState::kFailed) {
-      Status why = std::exchange(slot.failure, {});
-      if (slot.order == nullptr) {
-        slot.failure = why;  // An epoch that cannot begin, however often it is tried.
-      } else {
-        slot.state = SlotState::kToRead;
-        changed_.notify_all();
-      }
-      return failure(std::move(why));
+      failure_told_ = true;
+      return failure(slot.failure);
     }
     if (slot.state == SlotState::kReady) break;
     if (!changed_.wait_until(mutex_, deadline) && clock_.now() >= deadline) {

@@ -39,7 +39,9 @@ enum class NextKind : std::uint8_t {
 // 1. Slots are in the order of the cursor; at most `batches` of them are not yet taken.
 // 2. The first batch is read alone, and nothing is announced before it is there: what would be
 //    fetched beside it would delay it.
-// 3. A slot that failed stays in front, and is read again once its failure was told.
+// 3. A slot that failed stays where it is. The call of next() after one that told a failure has all
+//    that failed read again, since the caller may have mended what was wrong. So what is told is a
+//    read that began after the last failure was told.
 //
 // Lifecycle: reads from its construction on; destruction calls off what is being read. next() needs
 // one thread at a time, the rest is safe from any.
@@ -62,7 +64,7 @@ class Prefetcher {
   Prefetcher& operator=(const Prefetcher&) = delete;
 
   // Waits until `deadline` at most. kCancelled by cancel() loses nothing. Other failures are the
-  // batch's, which is tried again then.
+  // batch's, which the next call tries again.
   Result<Next> next(TimePoint deadline);
   // Ends a next() that waits, or the next one that would.
   void cancel();
@@ -78,6 +80,7 @@ class Prefetcher {
     std::shared_ptr<const JobEpoch> order = {};
     SlotState state = SlotState::kToRead;
     TimePoint begun = {};
+    std::uint64_t retries = 0;  // When it was begun.
     ReadBatch read = {};
     Status failure = {};
   };
@@ -90,6 +93,7 @@ class Prefetcher {
   // Null when all that may be read is being read.
   Slot* take_slot() MR_REQUIRES(mutex_);
   void add_slots() MR_REQUIRES(mutex_);
+  void retry_failed() MR_REQUIRES(mutex_);
   void note_progress() MR_REQUIRES(mutex_);
   RequestContext context(TimePoint deadline) const;
 
@@ -110,6 +114,8 @@ class Prefetcher {
   bool first_taken_ MR_GUARDED_BY(mutex_) = false;
   bool has_first_ MR_GUARDED_BY(mutex_) = false;  // Or it has failed.
   bool reads_ahead_ MR_GUARDED_BY(mutex_) = false;
+  bool failure_told_ MR_GUARDED_BY(mutex_) = false;  // By the last next().
+  std::uint64_t retries_ MR_GUARDED_BY(mutex_) = 0;  // So often what failed was begun again.
   bool cancelled_ MR_GUARDED_BY(mutex_) = false;
   bool stopping_ MR_GUARDED_BY(mutex_) = false;
   ReadPlanner planner_;  // The planning thread's own.

@@ -31,7 +31,7 @@ class HeldEngine final : public BatchEngine {
       changed_.notify_all();
       while (!open_)
         changed_.wait(mutex_);
-      if (std::exchange(fails_, false)) return failure(StatusCode::kUnavailable, "not today");
+      if (fails_) return failure(StatusCode::kUnavailable, "not today");
     }
     std::vector<ReadSample> samples;
     for (const PlacedSample& place : places)
@@ -49,9 +49,10 @@ class HeldEngine final : public BatchEngine {
     open_ = true;
     changed_.notify_all();
   }
-  void fail_once() {
+  // Whether reads fail from now on.
+  void set_fails(bool fails) {
     MutexLock lock(mutex_);
-    fails_ = true;
+    fails_ = fails;
   }
   void wait_for_reads(std::size_t count) {
     MutexLock lock(mutex_);
@@ -129,15 +130,17 @@ TEST(PrefetcherTest, TheFirstBatchHasTheStoreToItself) {
   EXPECT_TRUE(engine.all_told()) << "else more than the first batch is fetched for it";
 }
 
-TEST(PrefetcherTest, AFirstBatchThatFailsHoldsNothingUp) {
+TEST(PrefetcherTest, WhatFailedIsReadAgainWhenItIsAskedForAgain) {
   HeldEngine engine(512);
-  engine.fail_once();
+  engine.set_fails(true);
   Prefetcher prefetcher(engine, cursor_of(engine), {});
   engine.open();
   const auto failed = prefetcher.next(soon());
   ASSERT_FALSE(failed);
   EXPECT_TRUE(failed.error() == StatusCode::kUnavailable) << failed.error().to_string();
   engine.wait_for_reads(4);
+  // Whatever was wrong is mended between two calls: none of the four fails a second time.
+  engine.set_fails(false);
   for (std::uint64_t step = 0; step < 64; ++step) {
     const auto next = prefetcher.next(soon());
     ASSERT_TRUE(next && next->kind == NextKind::kBatch) << step;
