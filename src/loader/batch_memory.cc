@@ -108,6 +108,7 @@ Result<std::shared_ptr<BatchMemory>> BatchMemoryPool::take(std::size_t bytes) {
   if (piece == nullptr) {
     MR_ASSIGN_OR_RETURN(piece, BatchMemory::make(wanted));
   }
+  piece->hand_out();
   return std::shared_ptr<BatchMemory>(piece.release(),
                                       [state = std::weak_ptr<State>(state_)](BatchMemory* memory) {
                                         put_back(state, std::unique_ptr<BatchMemory>(memory));
@@ -116,8 +117,10 @@ Result<std::shared_ptr<BatchMemory>> BatchMemoryPool::take(std::size_t bytes) {
 
 void BatchMemoryPool::put_back(const std::weak_ptr<State>& state,
                                std::unique_ptr<BatchMemory> memory) {
+  // Also since in a child the lock may be held for ever.
+  if (!memory->is_reusable()) return;
   const std::shared_ptr<State> pool = state.lock();
-  if (pool == nullptr || memory->retired()) return;
+  if (pool == nullptr) return;
   // Let go of outside the lock.
   std::unique_ptr<BatchMemory> oldest;
   MutexLock lock(pool->mutex);

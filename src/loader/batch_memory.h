@@ -10,6 +10,7 @@
 #include "base/mutex.h"
 #include "base/status.h"
 #include "platform/file.h"
+#include "platform/fork_count.h"
 
 namespace millrace {
 
@@ -35,13 +36,17 @@ class BatchMemory {
   void populate();
   // It is not used again, since somebody may hold it for ever.
   void retire() { retired_ = true; }
-  bool retired() const { return retired_; }
+  // Somebody has it from now on.
+  void hand_out() { forks_ = fork_count(); }
+  // Whether it may be used again once it returns: a child that was forked meanwhile has it too.
+  bool is_reusable() const { return !retired_ && forks_ == fork_count(); }
 
  private:
   BatchMemory(File file, std::byte* data, std::size_t size);
 
   const std::uint64_t number_;
   std::atomic<bool> retired_ = false;
+  std::atomic<std::uint64_t> forks_ = fork_count();  // When it was handed out last.
   File file_;
   std::byte* data_;
   std::size_t size_;

@@ -97,12 +97,14 @@ Result<LoaderClient::Opened> LoaderClient::open(const RequestContext& context,
 
 Result<BatchAnswer> LoaderClient::read(const RequestContext& context, std::uint64_t epoch,
                                        std::span<const PlacedSample> places) {
+  const Returned returned = take_returned();
   MR_ASSIGN_OR_RETURN(LoaderMessage message, ask(context,
                                                  {{"op", "read"},
                                                   {"epoch", epoch},
                                                   {"timeout_ms", milliseconds_left(context)},
                                                   {"planned", context.has_plan() ? 1U : 0U},
-                                                  {"released", take_released()}},
+                                                  {"released", returned.free},
+                                                  {"kept", returned.kept}},
                                                  encode_places(places)));
   BatchAnswer answer;
   if (message.head.contains("failed")) {
@@ -143,24 +145,33 @@ Result<std::shared_ptr<BatchMemory>> LoaderClient::map(std::uint64_t number, std
     known = *std::move(mapped);
   }
   const std::shared_ptr<BatchMemory> memory = known;
+  memory->hand_out();
   // The daemon numbers upwards, so the lowest are those that it has let go.
   while (mapped_.size() > kMappedMax)
     mapped_.erase(mapped_.begin());
   return std::shared_ptr<BatchMemory>(memory.get(),
                                       [memory, number, client = weak_from_this()](BatchMemory*) {
                                         if (const auto alive = client.lock())
-                                          alive->release(number);
+                                          alive->release(number, *memory);
                                       });
 }
 
-std::vector<std::uint64_t> LoaderClient::take_released() {
-  MutexLock lock(mutex_);
-  return std::exchange(released_, {});
+LoaderClient::Returned LoaderClient::take_returned() {
+  Returned returned;
+  {
+    MutexLock lock(mutex_);
+    returned = std::exchange(returned_, {});
+  }
+  for (const std::uint64_t number : returned.kept)
+    mapped_.erase(number);
+  return returned;
 }
 
-void LoaderClient::release(std::uint64_t number) {
+void LoaderClient::release(std::uint64_t number, const BatchMemory& memory) {
+  // The connection is the parent's, and in a child its lock may be held for ever.
+  if (::getpid() != process_) return;
   MutexLock lock(mutex_);
-  released_.push_back(number);
+  (memory.is_reusable() ? returned_.free : returned_.kept).push_back(number);
 }
 
 Status LoaderClient::report(const RequestContext& context, const LoaderReport& report) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <unistd.h>
+
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -56,16 +58,22 @@ class LoaderClient : public std::enable_shared_from_this<LoaderClient> {
   Status broken(const Status& why);
   Result<Batch> take_batch(LoaderMessage message);
   Result<std::shared_ptr<BatchMemory>> map(std::uint64_t number, std::uint64_t bytes, File file);
-  std::vector<std::uint64_t> take_released() MR_EXCLUDES(mutex_);
-  void release(std::uint64_t number) MR_EXCLUDES(mutex_);
+  // Memory that goes back to the daemon, by its number.
+  struct Returned {
+    std::vector<std::uint64_t> free = {};
+    std::vector<std::uint64_t> kept = {};  // A child may still read it: it is not written to again.
+  };
+  Returned take_returned() MR_EXCLUDES(mutex_);
+  void release(std::uint64_t number, const BatchMemory& memory) MR_EXCLUDES(mutex_);
 
   const File socket_;
+  const pid_t process_ = ::getpid();
   bool broken_ = false;
   // By the daemon's number.
   std::map<std::uint64_t, std::shared_ptr<BatchMemory>> mapped_;
 
   Mutex mutex_;
-  std::vector<std::uint64_t> released_ MR_GUARDED_BY(mutex_);
+  Returned returned_ MR_GUARDED_BY(mutex_);
 };
 
 }  // namespace millrace

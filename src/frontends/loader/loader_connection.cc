@@ -127,16 +127,22 @@ Status LoaderConnection::answer_open(const LoaderMessage& message) {
                       as_bytes(encode_facts(engine_->sources())));
 }
 
-void LoaderConnection::take_back(const LoaderMessage& message) {
-  const auto released = message.head.find("released");
-  if (released == message.head.end() || !released->is_array()) return;
-  for (const LoaderJson& number : *released) {
-    if (number.is_number_unsigned()) given_.erase(number.get<std::uint64_t>());
+void LoaderConnection::take_back(const LoaderMessage& message, std::string_view name,
+                                 bool may_reuse) {
+  const auto numbers = message.head.find(name);
+  if (numbers == message.head.end() || !numbers->is_array()) return;
+  for (const LoaderJson& number : *numbers) {
+    if (!number.is_number_unsigned()) continue;
+    const auto given = given_.find(number.get<std::uint64_t>());
+    if (given == given_.end()) continue;
+    if (!may_reuse) given->second->retire();
+    given_.erase(given);
   }
 }
 
 Status LoaderConnection::answer_read(const LoaderMessage& message) {
-  take_back(message);
+  take_back(message, "released", true);
+  take_back(message, "kept", false);
   const auto places = decode_places(message.tail.bytes());
   if (!places) return refuse(places.error());
   const RequestContext plain = context(head_number(message, "timeout_ms"));

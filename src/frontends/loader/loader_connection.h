@@ -62,7 +62,8 @@ class LoaderConnection {
   Status answer_report(const LoaderMessage& message);
   Status answer_lost();
   Status extend_plan(const LoaderMessage& message);
-  void take_back(const LoaderMessage& message);
+  // Forgets the memory that the client has named there, and writes to it again only if it may.
+  void take_back(const LoaderMessage& message, std::string_view name, bool may_reuse);
   void count(const Batch& batch);
   Counter& stage(LoaderMetricStage stage);
   Status give(const Batch& batch);
