@@ -11,8 +11,8 @@
  * Processes: no thread, socket or file exists before mr_dataset_open(). After a fork the child may
  * use datasets and samplers of its parent, which connect anew by themselves; a loader stays with
  * the process that opened it, and answers MR_UNSUPPORTED elsewhere. Batches that the parent holds
- * at the fork can be read in both, for as long as the parent holds them. All handles that are
- * closed or released may be null.
+ * at the fork can be read in both, in each until it lets go. All handles that are closed or
+ * released may be null.
  *
  * Later releases add functions, options and fields of JSON documents; they change none. Options
  * that are not known are refused with MR_INVALID_ARGUMENT.
@@ -246,6 +246,8 @@ MR_EXPORT uint64_t mr_sampler_steps(const mr_sampler* sampler);
 MR_EXPORT uint64_t mr_sampler_step(const mr_sampler* sampler);
 MR_EXPORT uint64_t mr_sampler_epoch(const mr_sampler* sampler);
 MR_EXPORT int mr_sampler_set_epoch(mr_sampler* sampler, uint64_t epoch, mr_error** error);
+/* Begins again with step 0: the steps since then were not used, and no digest has them. */
+MR_EXPORT int mr_sampler_rewind(mr_sampler* sampler, mr_error** error);
 /* As of the beginning of a step, which is at most mr_sampler_steps(): mr_sampler_step() is behind
  * all that was asked for, a smaller one behind what the training has really seen. Its digest is of
  * the steps before, as they were dealt. Lost are the samples of these steps that readers of the

@@ -158,6 +158,17 @@ def test_a_pickled_dataset_means_what_was_open(program: Program, home: pathlib.P
         len(other)
 
 
+def test_a_directory_is_shared_as_the_first_has_it_open(home: pathlib.Path, engine: str) -> None:
+    data = home / f"growing_{engine}"
+    data.mkdir()
+    (data / "a").write_text("a")
+    first, second = (millrace.Dataset(data, engine=engine) for _ in range(2))
+    assert len(first) == len(second) == 1
+    (data / "b").write_text("b")
+    del second  # The one that was opened last is not the one to count on.
+    assert len(pickle.loads(pickle.dumps(first))) == 1
+
+
 def test_arrays_outlive_batch_and_dataset(pets: str, engine: str) -> None:
     dataset = millrace.Dataset(pets, seed=3, engine=engine)
     batch: Any = dataset.read(range(50))

@@ -8,6 +8,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from typing import Any
@@ -59,6 +60,53 @@ def test_every_way_to_start_a_process(pets: str, engine: str, method: str, used:
         assert second.recv() == (keys, right)
     assert right and len(set(keys)) == SAMPLES
     assert list(dataset.read(range(SAMPLES))["__key__"]) == keys
+
+
+HELD: list[millrace.Batch] = []
+
+
+def look_later(connection: Connection) -> None:
+    connection.recv()
+    keys, data = HELD[0]["__key__"], HELD[0]["data"]
+    connection.send(all(bytes(item) == content(key) for key, item in zip(keys, data)))
+    HELD.clear()
+    connection.send(True)
+
+
+def test_a_child_keeps_the_batch_that_it_was_forked_with(pets: str, engine: str) -> None:
+    loader = millrace.Loader(millrace.Dataset(pets, seed=3, engine=engine), 50, prefetch=1)
+    HELD.append(next(iter(loader)))
+    with started("fork", look_later) as (_, child):
+        HELD.clear()
+        for _ in range(3):
+            for _ in loader:
+                pass
+        child.send(None)
+        assert child.recv(), "the parent has let go of it, and read others"
+        assert child.recv(), "and the child can let go"
+
+
+def test_a_fork_while_another_thread_opens_the_dataset(pets: str, engine: str,
+                                                       monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = millrace.Dataset(pets, seed=3, engine=engine)
+    parent, real = os.getpid(), dataset._open
+    opening, go_on = threading.Event(), threading.Event()
+
+    def open_late() -> Any:
+        opening.set()
+        assert os.getpid() != parent or go_on.wait(60)
+        return real()
+
+    monkeypatch.setattr(dataset, "_open", open_late)
+    thread = threading.Thread(target=lambda: len(dataset))
+    thread.start()
+    assert opening.wait(60)
+    with started("fork", read_all, dataset) as (_, child):
+        assert child.poll(60), "the child waits for a thread that it does not have"
+        assert child.recv()[1]
+    go_on.set()
+    thread.join()
+    assert len(dataset) == SAMPLES
 
 
 def test_nothing_exists_before_first_use(pets: str) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import millrace
+from conftest import SAMPLES
 
 
 def test_a_sampler_changes_weights_and_workers_follow(pets: str, tree: pathlib.Path) -> None:
@@ -105,6 +106,21 @@ def test_digests_go_on_from_states_of_samplers(pets: str) -> None:
     assert begun.digest() == whole.digest()
 
 
+def test_digests_of_ranks_keep_the_epochs_before_one_that_is_begun_again(pets: str) -> None:
+    dataset = millrace.Dataset(pets, seed=3, engine="process")
+    whole, left = (millrace.BatchSampler(dataset, 50, rank=1, world_size=2) for _ in range(2))
+    for sampler in (whole, left):
+        list(sampler)
+    list(itertools.islice(left, 3))
+    assert list(left) == list(whole)
+    assert left.digest() == whole.digest() and whole.digest().endswith(f":{SAMPLES}")
+
+
+def test_batches_larger_than_memory(pets: str) -> None:
+    dataset = millrace.Dataset(pets, seed=3, engine="process")
+    assert [len(step) for step in millrace.BatchSampler(dataset, 10**9)] == [SAMPLES]
+
+
 def test_counting_begins_again_with_an_epoch_that_was_left(pets: str) -> None:
     dataset = millrace.Dataset(pets, seed=3, engine="process")
     sampler = millrace.BatchSampler(dataset, 50)
@@ -131,3 +147,5 @@ def test_weights_of_a_mix_by_repeats(pets: str, tree: pathlib.Path) -> None:
             assert len(dataset.__getitems__(step)) == len(step)
     with pytest.raises(IndexError):
         dataset.read([10**6])
+    with pytest.raises(millrace.MillraceError, match="later than epoch 0.*from a state of it"):
+        sampler.set_epoch(0)

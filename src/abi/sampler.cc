@@ -130,6 +130,13 @@ int mr_sampler_set_epoch(mr_sampler* sampler, uint64_t epoch, mr_error** error) 
   return millrace::tell(millrace::load(*sampler, state, sampler->digests.last()), error);
 }
 
+int mr_sampler_rewind(mr_sampler* sampler, mr_error** error) {
+  millrace::LoaderState state = sampler->cursor.state(0);
+  state.lost = sampler->losses.before(state);
+  const auto before = sampler->digests.behind(sampler->cursor, 0);
+  return millrace::tell(millrace::load(*sampler, state, before), error);
+}
+
 int mr_sampler_state(mr_sampler* sampler, uint64_t step, char** state, mr_error** error) {
   if (step > sampler->cursor.steps()) {
     return millrace::tell({millrace::StatusCode::kInvalidArgument,

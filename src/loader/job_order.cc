@@ -160,7 +160,9 @@ Result<JobEpoch> JobEpoch::make(const JobOrderOptions& options,
   }
   if (orders.empty() || orders.front().first() != 0) {
     return failure(StatusCode::kInvalidArgument,
-                   fmt::format("nothing says how epoch {} begins to be mixed", epoch));
+                   fmt::format("the weights were changed later than epoch {}, and those that it "
+                               "began with are not kept: go on from a state of it",
+                               epoch));
   }
   return JobEpoch(std::move(orders));
 }

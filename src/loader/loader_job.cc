@@ -91,7 +91,9 @@ Result<std::vector<MixPhase>> LoaderJob::changed_phases(std::vector<MixPhase> ph
   forget_ended(phases, epoch);
   if (phases.size() >= kPhasesMax) {
     return failure(StatusCode::kResourceExhausted,
-                   "the shares were changed too often in this epoch");
+                   fmt::format("the weights can be changed {} times in an epoch, and were: change "
+                               "them again in the next one",
+                               kPhasesMax - 1));
   }
   phases.push_back(current.change(position, std::move(shares)));
   return phases;

@@ -100,13 +100,17 @@ Result<OpenSource> LoaderSources::open_one(const RequestContext& context,
   MR_ASSIGN_OR_RETURN(OpenSource opened, open_tree(context, choice, tree));
   opened.facts.version = version;
   // Also by the reader that was found, which who opens it again names.
-  share(key(choice.reader, opened.facts.content_digest), opened);
-  share(key(opened.facts.reader, opened.facts.content_digest), opened);
-  return opened;
+  const Sha256Digest content = opened.facts.content_digest;
+  const std::string reader = opened.facts.reader;
+  return share(key(choice.reader, content), share(key(reader, content), std::move(opened)));
 }
 
 std::optional<OpenSource> LoaderSources::find(const std::string& key) const {
   MutexLock lock(mutex_);
+  return find_locked(key);
+}
+
+std::optional<OpenSource> LoaderSources::find_locked(const std::string& key) const {
   const auto found = shared_.find(key);
   if (found == shared_.end()) return std::nullopt;
   OpenSource opened{.files = found->second.files.lock(),
@@ -116,10 +120,13 @@ std::optional<OpenSource> LoaderSources::find(const std::string& key) const {
   return opened;
 }
 
-void LoaderSources::share(const std::string& key, const OpenSource& source) const {
+OpenSource LoaderSources::share(const std::string& key, OpenSource source) const {
   MutexLock lock(mutex_);
+  // Who has it open counts on finding it for as long as that lasts: it is not replaced.
+  if (auto shared = find_locked(key)) return *std::move(shared);
   std::erase_if(shared_, [](const auto& each) { return each.second.source.expired(); });
   shared_[key] = {.files = source.files, .source = source.source, .facts = source.facts};
+  return source;
 }
 
 Result<std::shared_ptr<ProcessEngine>> LoaderSources::open(

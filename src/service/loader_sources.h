@@ -54,7 +54,9 @@ class LoaderSources {
   Result<OpenSource> open_tree(const RequestContext& context, const SourceChoice& choice,
                                const std::shared_ptr<VersionTree>& tree) const;
   std::optional<OpenSource> find(const std::string& key) const MR_EXCLUDES(mutex_);
-  void share(const std::string& key, const OpenSource& source) const MR_EXCLUDES(mutex_);
+  std::optional<OpenSource> find_locked(const std::string& key) const MR_REQUIRES(mutex_);
+  // What is shared under that key from now on: another one, where somebody was faster.
+  OpenSource share(const std::string& key, OpenSource source) const MR_EXCLUDES(mutex_);
 
   const Parts parts_;
   mutable Mutex mutex_;

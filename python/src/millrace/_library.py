@@ -78,6 +78,7 @@ _FALLIBLE: dict[str, list[Any]] = {
     "mr_sampler_open": [Handle, ctypes.c_char_p, _HANDLE_OUT],
     "mr_sampler_next": [Handle, ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_size_t)],
     "mr_sampler_set_epoch": [Handle, _U64],
+    "mr_sampler_rewind": [Handle],
     "mr_sampler_state": [Handle, _U64, _TEXT_OUT],
     "mr_sampler_load_state": [Handle, ctypes.c_char_p],
     "mr_sampler_set_shares": [Handle, ctypes.c_char_p],

@@ -77,22 +77,24 @@ class BatchSampler:
         if self._unfinished and _library.library().mr_sampler_step(self.handle) == len(self):
             self._next()  # Who counts the steps never asks for the end behind the last.
         elif self._unfinished:
-            self.load_state_dict(self.state_dict(0))
+            _library.call(_library.library().mr_sampler_rewind, self.handle)
         self._taken = 0 if self._counting else None
         while (positions := self._next()) is not None:
             yield positions
 
     def _next(self) -> list[Place] | None:
         """The positions of the next step; None at the end of the epoch."""
+        import numpy as np  # Not before first use.
+
         library = _library.library()
-        positions = (ctypes.c_uint64 * self.batch_size)()
+        positions = np.empty(self.batch_size, np.uint64)  # Memory only for what is written to.
         count = ctypes.c_size_t()
-        code = _library.call(library.mr_sampler_next, self.handle, positions,
+        code = _library.call(library.mr_sampler_next, self.handle, positions.ctypes.data,
                              len(positions), ctypes.byref(count))
         self._unfinished = code != _library.END
         if code == _library.END:
             return None
-        epoch, found = library.mr_sampler_epoch(self.handle), positions[:count.value]
+        epoch, found = library.mr_sampler_epoch(self.handle), positions[:count.value].tolist()
         if self._weights is not None:
             return [(epoch, position, self._weights) for position in found]
         return [(epoch, position) for position in found]

@@ -12,11 +12,19 @@ from .batch import Batch, Sample, Samples
 
 def to_torch(batch: Batch) -> dict[str, Any]:
     """The columns with tensors for arrays. Tensors have memory of their own, because they may be
-    changed, and that of a batch may not; other columns stay as they are."""
+    changed, and that of a batch may not; other columns stay as they are, and so do arrays of a type
+    that this release of torch does not have, as uint16."""
+    return {name: _tensor(column) if isinstance(column, np.ndarray) else column
+            for name, column in batch.items()}
+
+
+def _tensor(column: np.ndarray[Any, Any]) -> Any:
     import torch
 
-    return {name: torch.from_numpy(np.array(column)) if isinstance(column, np.ndarray) else column
-            for name, column in batch.items()}
+    try:
+        return torch.from_numpy(np.array(column))
+    except TypeError:
+        return column
 
 
 def collate(samples: Sequence[Any]) -> Any:
