@@ -35,7 +35,7 @@ enum class StatusCode : std::uint8_t {
   kCancelled,
   // Bytes failed their check. They are not served; a second fetch may be good.
   kCorruption,
-  // The local disk or kernel refused (EIO, EROFS, ...).
+  // The local disk or kernel refused (EIO, EROFS, ...), or what a tree shows is not there at all.
   kIoError,
   // Our own bug, or an answer that the protocol does not allow.
   kInternal,

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/completion.h"
 #include "base/file_name.h"
 #include "base/log.h"
@@ -26,9 +28,10 @@ bool cannot_be_there(const Status& status) {
 
 }  // namespace
 
-BucketView::BucketView(std::shared_ptr<ObjectStore> store, Clock& clock, Executor& requests,
-                       BucketViewOptions options)
-    : store_(std::move(store)),
+BucketView::BucketView(std::string path, std::shared_ptr<ObjectStore> store, Clock& clock,
+                       Executor& requests, BucketViewOptions options)
+    : path_(std::move(path)),
+      store_(std::move(store)),
       requests_(requests),
       options_(options),
       pages_(clock, options.lifetime, options.pages_kept_max, options.refresh),
@@ -73,9 +76,10 @@ Result<std::optional<BucketEntry>> BucketView::ask(const RequestContext& context
                              })
                              .ok();
   const Result<ObjectInfo> object = store_->head(context, ObjectKey(key));
-  MR_ASSIGN_OR_RETURN(const bool is_directory,
-                      is_beside ? beside.wait() : has_keys_below(context, *store_, key));
-  if (is_directory) {
+  const Result<bool> is_directory =
+      is_beside ? beside.wait() : has_keys_below(context, *store_, key);
+  MR_RETURN_IF_ERROR(judge(is_directory ? Status() : is_directory.error()));
+  if (*is_directory) {
     if (object) hide(directory, key, "it is an object and also a directory of other objects");
     return BucketEntry{.text = std::string(name) + "/"};
   }
@@ -96,13 +100,11 @@ Result<std::shared_ptr<const BucketPage>> BucketView::page(const RequestContext&
                                                            const std::string& after) {
   if (Page fresh = kept_page(directory, after, Age::kFresh)) return fresh;
   const auto ask = [this, directory, after](const RequestContext& asking) -> Result<Page> {
-    MR_ASSIGN_OR_RETURN(
-        BucketPage page,
-        read_bucket_page(asking, *store_, directory, after, options_.page_entries_max,
-                         [&](const std::string& key, const std::string& reason) {
-                           hide(directory, key, reason);
-                         }));
-    return std::make_shared<const BucketPage>(std::move(page));
+    Result<BucketPage> page = read_bucket_page(
+        asking, *store_, directory, after, options_.page_entries_max,
+        [&](const std::string& key, const std::string& reason) { hide(directory, key, reason); });
+    MR_RETURN_IF_ERROR(judge(page ? Status() : page.error()));
+    return std::make_shared<const BucketPage>(*std::move(page));
   };
   const Page old = kept_page(directory, after, Age::kAny);
   return pages_.get(context, page_name(directory, after), ask,
@@ -127,6 +129,26 @@ void BucketView::hide(const std::string& directory, const std::string& key,
   }
   log_warn("a key cannot be shown as a file, and perhaps others beside it",
            {{"store", store_->describe()}, {"key", key}, {"reason", reason}});
+}
+
+Status BucketView::judge(const Status& listed) {
+  // Whether it would list is not known then; and who waits for it has its own log.
+  if (is_unanswered(listed) || listed == StatusCode::kCancelled) return listed;
+  StatusCode before = StatusCode::kOk;
+  {
+    MutexLock lock(mutex_);
+    before = std::exchange(refusal_, listed.code());
+  }
+  if (listed.ok() && before != StatusCode::kOk) {
+    log_info("a bucket can be listed again", {{"path", path_}, {"store", store_->describe()}});
+  } else if (!listed.ok() && before != listed.code()) {
+    log_error("a bucket cannot be listed: mend the setting 'buckets', or what it names",
+              {{"path", path_}, {"store", store_->describe()}, {"error", listed.to_string()}});
+  }
+  // A prefix without keys is an empty page, so it is the bucket itself that is not there.
+  if (listed != StatusCode::kNotFound) return listed;
+  return {StatusCode::kIoError, fmt::format("'{}' cannot be shown, since {} is not there: {}",
+                                            path_, store_->describe(), listed.message())};
 }
 
 }  // namespace millrace

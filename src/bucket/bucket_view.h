@@ -33,12 +33,17 @@ struct BucketViewOptions {
 // (read_bucket_page). Answers are kept for the lifetime of the options, and longer while the store
 // cannot be reached.
 //
+// Both questions fail as the store does, and with kIoError when it has no such bucket: that is no
+// name that is not there. A store that begins to refuse its listings is logged once, until it lists
+// again.
+//
 // A directory is written as its keys begin: "", "a/", "a/b/". All methods are safe from any thread,
 // and block. What it is made with outlives it.
 class BucketView {
  public:
-  // `requests` runs a request beside another one: nothing that waits for a view may run on it.
-  BucketView(std::shared_ptr<ObjectStore> store, Clock& clock, Executor& requests,
+  // `path` is where it is shown, for people: "/buckets/train". `requests` runs a request beside
+  // another one: nothing that waits for a view may run on it.
+  BucketView(std::string path, std::shared_ptr<ObjectStore> store, Clock& clock, Executor& requests,
              BucketViewOptions options = {});
 
   // The file or directory of this name; nothing when there is none, or it cannot be shown. Takes no
@@ -71,7 +76,10 @@ class BucketView {
   Result<std::optional<BucketEntry>> ask(const RequestContext& context,
                                          const std::string& directory, std::string_view name);
   void hide(const std::string& directory, const std::string& key, const std::string& reason);
+  // What a listing of the store came to, as it is told to those who look.
+  Status judge(const Status& listed);
 
+  const std::string path_;
   const std::shared_ptr<ObjectStore> store_;
   Executor& requests_;
   const BucketViewOptions options_;
@@ -79,6 +87,7 @@ class BucketView {
 
   Mutex mutex_;
   std::set<std::string> reported_ MR_GUARDED_BY(mutex_);
+  StatusCode refusal_ MR_GUARDED_BY(mutex_) = StatusCode::kOk;  // The last that was logged.
 
   // Last: what they are asking uses the members above.
   Recent<Page> pages_;

@@ -40,10 +40,11 @@ BucketsTree::BucketsTree(const Parts& parts, const std::vector<BucketExport>& ex
   for (const BucketExport& exported : exports) {
     assert(!file_name_fault(exported.name));
     parts_.cache.add_store(exported.id, exported.store);
-    buckets_.try_emplace(
-        exported.name,
-        Bucket{"/buckets/" + exported.name, exported.id,
-               std::make_shared<BucketView>(exported.store, parts.clock, parts.requests, options)});
+    const std::string path = "/buckets/" + exported.name;
+    buckets_.try_emplace(exported.name,
+                         Bucket{path, exported.id,
+                                std::make_shared<BucketView>(path, exported.store, parts.clock,
+                                                             parts.requests, options)});
   }
 }
 

@@ -25,7 +25,7 @@ class BucketViewTest : public ::testing::Test {
     ASSERT_TRUE(memory->remove(context, std::vector{ObjectKey(key)}).ok());
   }
   void use_pages_of(std::uint32_t entries) {
-    view = std::make_unique<BucketView>(broken, clock, requests,
+    view = std::make_unique<BucketView>("/buckets/b", broken, clock, requests,
                                         BucketViewOptions{.page_entries_max = entries});
   }
   // "text" of all entries, by pages.
@@ -58,7 +58,8 @@ class BucketViewTest : public ::testing::Test {
       std::make_shared<RecordingObjectStore>(memory);
   const std::shared_ptr<FaultyObjectStore> broken =
       std::make_shared<FaultyObjectStore>(recording, no_faults(), clock, requests);
-  std::unique_ptr<BucketView> view = std::make_unique<BucketView>(broken, clock, requests);
+  std::unique_ptr<BucketView> view =
+      std::make_unique<BucketView>("/buckets/b", broken, clock, requests);
   LogCapture log{LogLevel::kWarn};
 };
 
@@ -227,7 +228,7 @@ TEST_F(BucketViewTest, AFailureIsNeverAnAbsence) {
   for (std::uint64_t call = 1; call <= 2; ++call) {
     for (const char* name : {"f", "d"}) {
       expire();
-      view = std::make_unique<BucketView>(broken, clock, requests);
+      view = std::make_unique<BucketView>("/buckets/b", broken, clock, requests);
       broken->set_plan(
           fault_nth_call(broken->calls() + call, {.code = StatusCode::kPermissionDenied}));
       const auto found = view->find(context, "", name);
@@ -236,6 +237,36 @@ TEST_F(BucketViewTest, AFailureIsNeverAnAbsence) {
       EXPECT_NE(find("", name), "");
     }
   }
+}
+
+// As a store answers that has no such bucket: nothing in it is found, and no listing of it either.
+TEST_F(BucketViewTest, ABucketThatIsNotThereIsAFailureAndLoggedOnce) {
+  put("f");
+  const auto refuse = [this](StatusCode code) {
+    broken->set_plan([code](const FaultableCall&) { return Fault{.code = code}; });
+  };
+  refuse(StatusCode::kNotFound);
+  for (int n = 0; n < 3; ++n) {
+    EXPECT_EQ(view->page(context, "", "").error(), StatusCode::kIoError);
+    EXPECT_EQ(view->find(context, "", "f").error(), StatusCode::kIoError);
+    expire();
+  }
+  const auto lines = [this] { return std::ranges::count(log.text(), '\n'); };
+  EXPECT_EQ(lines(), 1) << log.text();
+  EXPECT_NE(log.text().find("mend the setting 'buckets'"), std::string::npos);
+  EXPECT_NE(log.text().find("path=/buckets/b store=memory"), std::string::npos) << log.text();
+  refuse(StatusCode::kPermissionDenied);
+  EXPECT_EQ(view->page(context, "", "").error(), StatusCode::kPermissionDenied);
+  EXPECT_EQ(lines(), 2) << "something else is wrong with it now";
+  cut_off();
+  EXPECT_EQ(view->page(context, "", "").error(), StatusCode::kUnavailable);
+  EXPECT_EQ(lines(), 2) << "no answer is no refusal";
+  broken->set_plan(no_faults());
+  EXPECT_EQ(list(""), Texts{"f"});
+  refuse(StatusCode::kPermissionDenied);
+  expire();
+  EXPECT_FALSE(view->page(context, "", ""));
+  EXPECT_EQ(lines(), 3) << "it listed in between";
 }
 
 TEST_F(BucketViewTest, GoesOnWhenNobodyRunsTheSecondRequest) {

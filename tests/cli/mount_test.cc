@@ -1,6 +1,7 @@
 // `millrace mount` as people use it: real processes, a real mount, ordinary programs on it.
 #include <signal.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include <gmock/gmock.h>
@@ -281,6 +282,24 @@ TEST_F(MountTest, BucketsAreShownAsTheyAreUnlessOnlyVersionsMayBe) {
       "millrace umount mnt; millrace stop;"
       "millrace --buckets live=file://$DIR/live --require-version true mount mnt;"
       "test -e mnt/datasets/a/v1/empty; ! test -e mnt/buckets");
+}
+
+TEST_F(MountTest, ABucketThatDoesNotExistIsAFailureThatTheLogExplains) {
+  const millrace::testing::StrictS3Server server;
+  variables_["AWS_ACCESS_KEY_ID"] = "test-access-key";
+  variables_["AWS_SECRET_ACCESS_KEY"] = "test-secret-key";
+  variables_["MILLRACE_BUCKETS"] = "gone=s3://no-such-bucket/pre?endpoint=" + server.url();
+  succeed("millrace mount mnt; test $(ls mnt/buckets) = gone");
+  for (const std::string command : {"ls", "ls", "cat"}) {
+    const Outcome failed = bash(command + " $DIR/mnt/buckets/gone" + (command == "ls" ? "" : "/x"));
+    EXPECT_THAT(failed.err, HasSubstr("Input/output error")) << command;
+  }
+  const Outcome logged =
+      bash("grep 'bucket cannot be listed' $DIR/home/.local/share/millrace/serve.log");
+  EXPECT_THAT(logged.out,
+              AllOf(HasSubstr("mend the setting 'buckets'"),
+                    HasSubstr("path=/buckets/gone store=\"s3://no-such-bucket/pre at ")));
+  EXPECT_EQ(std::ranges::count(logged.out, '\n'), 1) << logged.out;
 }
 
 TEST_F(MountTest, ManyReadersOfAColdFileFetchEachByteOnce) {

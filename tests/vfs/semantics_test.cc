@@ -435,6 +435,22 @@ TEST_F(SemanticsTest, S19AStoreThatHangs) {
   EXPECT_EQ(content("buckets/train/f"), "bucket");
 }
 
+TEST_F(SemanticsTest, S19ABucketThatIsNotThere) {
+  world.put("f", "bucket");
+  const NodeNumber train = world.at("buckets/train").number;
+  world.broken->set_plan([](const FaultableCall&) { return Fault{.code = StatusCode::kNotFound}; });
+  const auto list = [&](NodeNumber directory) {
+    return world.files().read_directory(world.context, directory, 0,
+                                        [](const NodeEntry&) { return true; });
+  };
+  // Both front ends make EIO of it.
+  EXPECT_EQ(list(train), StatusCode::kIoError);
+  EXPECT_EQ(world.failure_at("buckets/train/f"), StatusCode::kIoError);
+  EXPECT_TRUE(list(world.at("buckets").number).ok()) << "the others are shown";
+  world.bring_back();
+  EXPECT_EQ(names("buckets/train"), NameList{"f"});
+}
+
 std::string text_of_file(const std::filesystem::path& path) {
   std::ifstream file(path);
   std::stringstream text;
