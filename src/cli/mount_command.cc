@@ -11,11 +11,12 @@
 #include "cli/command.h"
 #include "cli/control_client.h"
 #include "cli/daemon_start.h"
-#include "cli/mount_directory.h"
 #include "cli/mount_options.h"
 #include "frontends/fuse/fuse_mount.h"
 #include "frontends/fuse/fusermount.h"
+#include "frontends/fuse/mount_directory.h"
 #include "frontends/fuse/mount_facts.h"
+#include "frontends/fuse/mount_table.h"
 
 namespace millrace::cli {
 namespace {
@@ -49,38 +50,39 @@ Result<std::string> existing_directory(const std::string& given, bool is_alone) 
                              directory.error().message()));
 }
 
-Result<bool> is_mounted(ControlClient& client, const std::string& directory) {
+// By the number of its file system, since its directory may be moved.
+Result<bool> is_mounted(ControlClient& client, const std::string& number) {
   MR_ASSIGN_OR_RETURN(const Json answer, client.get("/v1/mounts"));
   for (const Json& mount : answer.value("mounts", Json::array())) {
-    if (mount.value("directory", "") == directory) return true;
+    if (mount.value("device_number", "") == number) return true;
   }
   return false;
 }
 
 // Until a signal comes, which ends the mount, or somebody else ends it.
-Result<int> stay(Session& session, ControlClient& client, const std::string& directory) {
+Result<int> stay(Session& session, ControlClient& client, const std::string& number) {
   while (session.interrupt().signal() == 0) {
     pollfd entry{session.interrupt().fd(), POLLIN, 0};
     (void)::poll(&entry, 1, kLookAgainMs);
     if (session.interrupt().signal() != 0) break;
-    const Result<bool> there = is_mounted(client, directory);
+    const Result<bool> there = is_mounted(client, number);
     // A daemon that was killed is on its way back, and its mount stays. One that was stopped took
     // it along.
-    if (there ? !*there : !is_fuse_mount(directory)) return 0;
+    if (there ? !*there : places_of(number).empty()) return 0;
   }
   // Not by the daemon, since requests to it end with the signal; it sees that the mount is gone.
-  MR_RETURN_IF_ERROR(unmount_fuse(directory, true));
+  MR_RETURN_IF_ERROR(detach_fuse(number));
   return 0;
 }
 
 // What mount(8) asks for with "noexec", and for "user" too.
-Status make_noexec(Session& session, const std::string& directory) {
+Status make_noexec(Session& session, const std::string& directory, const std::string& number) {
   if (::geteuid() != 0) {
     session.note("programs on the mount can be run: only root can mount with noexec");
     return {};
   }
   const Status status = forbid_execution(directory);
-  if (!status.ok()) static_cast<void>(unmount_fuse(directory, true));
+  if (!status.ok()) static_cast<void>(detach_fuse(number));
   return status;
 }
 
@@ -110,7 +112,8 @@ Result<int> mount(Session& session, const MountFlags& flags) {
                                    {"directory", directory},
                                    {"opening", options.opening},
                                    {"allow_other", options.allow_other}}));
-  if (!options.allow_execution) MR_RETURN_IF_ERROR(make_noexec(session, directory));
+  const std::string number = mounted.value("device_number", "");
+  if (!options.allow_execution) MR_RETURN_IF_ERROR(make_noexec(session, directory, number));
   if (session.output().json()) {
     MR_RETURN_IF_ERROR(session.output().document(mounted));
   } else {
@@ -123,7 +126,7 @@ Result<int> mount(Session& session, const MountFlags& flags) {
     }
   }
   MR_RETURN_IF_ERROR(session.output().flush());
-  return flags.foreground ? stay(session, client, directory) : 0;
+  return flags.foreground ? stay(session, client, number) : 0;
 }
 
 }  // namespace

@@ -2,8 +2,8 @@
 
 #include "cli/command.h"
 #include "cli/control_client.h"
-#include "cli/mount_directory.h"
 #include "frontends/fuse/fuse_mount.h"
+#include "frontends/fuse/mount_directory.h"
 
 namespace millrace::cli {
 namespace {

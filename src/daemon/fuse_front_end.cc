@@ -8,6 +8,7 @@
 #include "daemon/gateway.h"
 #include "daemon/tree_path.h"
 #include "frontends/fuse/fuse_passthrough.h"
+#include "frontends/fuse/mount_directory.h"
 #include "frontends/fuse/mount_facts.h"
 #include "platform/path.h"
 
@@ -18,6 +19,7 @@ Json mount_document(const FuseMountInfo& mount) {
   const Status passthrough = passthrough_support();
   return {{"path", mount.path},
           {"directory", mount.directory},
+          {"device_number", mount.number},
           {"opening", fuse_opening_name(mount.opening)},
           {"immutable", mount.is_immutable},
           {"passthrough_missing", passthrough.ok() ? Json() : Json(passthrough.message())},
@@ -88,14 +90,16 @@ Result<Json> FuseFrontEnd::mount(const ControlRequest& request) {
   if (!plan.directory.starts_with('/')) {
     return failure(StatusCode::kInvalidArgument, "'directory' is not an absolute path");
   }
+  plan.directory = mount_directory(plan.directory).value_or(plan.directory);
   MR_ASSIGN_OR_RETURN(plan.path, tree_path(request.context, *gateway_, source));
   MR_ASSIGN_OR_RETURN(const FuseMountInfo mounted, mounts_->mount(request.context, plan));
   return mount_document(mounted);
 }
 
 Result<Json> FuseFrontEnd::unmount(const ControlRequest& request) {
-  MR_RETURN_IF_ERROR(
-      mounts_->unmount(request.parameter("directory"), request.queried("lazy") == "true"));
+  const std::string& directory = request.parameter("directory");
+  MR_RETURN_IF_ERROR(mounts_->unmount(mount_directory(directory).value_or(directory),
+                                      request.queried("lazy") == "true"));
   return Json(nullptr);
 }
 

@@ -46,6 +46,60 @@ TEST_F(MountTest, APathLeadsToItsMountHoweverItIsWritten) {
   succeed("(cd mnt; millrace mount a@v1 .); millrace umount $DIR/mnt");
 }
 
+TEST_F(MountTest, AMountIsFoundWhereItsDirectoryWasMovedTo) {
+  succeed(
+      "mkdir -p old/m; millrace mount a@v1 old/m; mv old new; cmp tree/large.bin new/m/large.bin");
+  EXPECT_EQ(succeed("millrace --json status").json()["front_ends"][0]["mounts"], 1);
+  EXPECT_THAT(bash("cd $DIR; mkdir -p old/m; millrace umount old/m").err,
+              HasSubstr("nothing of ours is mounted on"));
+  // What was its place is free, and the two are not mixed up.
+  succeed("millrace mount a old/m; test -e new/m/large.bin; test -e old/m/v1/large.bin");
+  EXPECT_THAT(bash("cd $DIR; millrace mount a@v1 new/m").err,
+              HasSubstr("new/m' shows /datasets/a/v1 already; unmount it first"));
+  const int daemon = daemon_pid();
+  ASSERT_GT(daemon, 0);
+  ::kill(daemon, SIGKILL);
+  ASSERT_TRUE(becomes([&] { return daemon_pid() != daemon && daemon_pid() > 0; }));
+  succeed("cmp tree/large.bin new/m/large.bin; millrace umount new/m; test -z \"$(ls new/m)\"");
+  succeed("test -e old/m/v1/large.bin; millrace umount old/m; test -z \"$(ls old/m)\"");
+}
+
+TEST_F(MountTest, AStopEndsMountsWhereTheyAreNow) {
+  succeed(
+      "mkdir -p old/m bound; millrace mount a@v1 old/m; mount --bind old/m/d bound; mv old new;"
+      "cmp tree/large.bin new/m/large.bin; cmp tree/d/1.jpg bound/1.jpg");
+  succeed("millrace stop");
+  EXPECT_EQ(bash("grep -c \" $DIR/\" /proc/self/mountinfo").out, "0\n");
+  succeed("test -z \"$(ls new/m)\"; test -z \"$(ls bound)\"");
+}
+
+TEST_F(MountTest, AMountThatIsBoundElsewhereEndsWithTheLastPlace) {
+  succeed(
+      "mkdir bound; millrace mount a@v1 mnt; mount --bind mnt bound; millrace umount mnt;"
+      "cmp tree/large.bin bound/large.bin; millrace umount bound; test -z \"$(ls bound)\"");
+  EXPECT_TRUE(becomes([this] { return keepers().empty(); }));
+}
+
+TEST_F(MountTest, S22AMountThatWasMovedEndsToo) {
+  variables_["MILLRACE_KEEPER_WAIT"] = "1s";
+  succeed("mkdir -p old/m; millrace mount a@v1 old/m; mv old new");
+  const int daemon = daemon_pid();
+  ASSERT_GT(daemon, 0);
+  succeed("mkdir -p home/.config/millrace; echo nonsense > home/.config/millrace/config.yaml");
+  ::kill(daemon, SIGKILL);
+  EXPECT_TRUE(becomes([this] { return bash("mountpoint -q $DIR/new/m").exit_code == 32; }));
+}
+
+TEST_F(MountTest, AnotherDaemonDoesNotMountOverIt) {
+  succeed("millrace mount a@v1 mnt");
+  const std::string other = "--cache $DIR/cache2 --socket $DIR/socket2 ";
+  const Outcome refused = bash("cd $DIR; millrace " + other + "mount a mnt");
+  EXPECT_NE(refused.exit_code, 0);
+  EXPECT_THAT(refused.err, HasSubstr("mnt' shows millrace:/datasets/a/v1 already, by another "));
+  EXPECT_THAT(refused.err, HasSubstr("umount '"));
+  succeed("cmp tree/large.bin mnt/large.bin; millrace " + other + "stop");
+}
+
 TEST_F(MountTest, OrdinaryProgramsReadIt) {
   succeed("millrace mount a@v1 mnt");
   succeed("(cd mnt && sha256sum --quiet -c ../sums)");
@@ -184,21 +238,25 @@ TEST_F(MountTest, TheOptionsThatEveryFileSystemHasAreTaken) {
 }
 
 TEST_F(MountTest, InTheForegroundItEndsWithTheCommandOrItsDaemon) {
+  succeed("mkdir -p old/m");
   std::vector<std::string> command = {"/usr/bin/env", "-i"};
   for (const auto& [name, value] : variables_)
     command.push_back(name + "=" + value);
-  command.insert(command.end(), {program_, "mount", "--foreground", "a@v1", path("mnt")});
+  command.insert(command.end(), {program_, "mount", "--foreground", "a@v1", path("old/m")});
   for (const bool by_daemon : {false, true}) {
     ChildProcess mount(command, {.output_file = path("mount.log"), .environment = {}});
-    ASSERT_TRUE(becomes([this] { return is_mounted(); })) << read("mount.log");
-    succeed("cmp tree/large.bin mnt/large.bin");
+    ASSERT_TRUE(becomes([this] { return bash("mountpoint -q $DIR/old/m").exit_code == 0; }))
+        << read("mount.log");
+    succeed("mv old new");
+    EXPECT_FALSE(mount.wait(std::chrono::milliseconds(1500))) << "it is only somewhere else";
+    succeed("cmp tree/large.bin new/m/large.bin");
     if (by_daemon) {
       succeed("millrace stop");
     } else {
       mount.signal(SIGINT);
     }
     EXPECT_EQ(mount.wait(std::chrono::seconds(30)), 0) << read("mount.log");
-    EXPECT_FALSE(is_mounted());
+    succeed("test -z \"$(ls new/m)\"; mv new old");
   }
 }
 

@@ -3,11 +3,13 @@
 #include <sys/mount.h>
 
 #include <chrono>
+#include <ranges>
 #include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "frontends/fuse/mount_table.h"
 #include "tests/cli/millrace_process.h"
 
 namespace millrace::cli {
@@ -30,9 +32,8 @@ class MountTest : public MillraceTest {
   void TearDown() override {
     if (!directory_.empty()) {
       millrace({"stop"});
-      for (const std::string mount : {"mnt", "mnt2"}) {
-        while (::umount2(path(mount).c_str(), MNT_DETACH) == 0) {
-        }
+      for (const ListedMount& mount : std::views::reverse(listed_mounts())) {
+        if (mount.directory.starts_with(path(""))) ::umount2(mount.directory.c_str(), MNT_DETACH);
       }
     }
     MillraceTest::TearDown();

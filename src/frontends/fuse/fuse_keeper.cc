@@ -103,23 +103,23 @@ Result<std::vector<KeptMount>> FuseKeeper::kept() {
     if (message->files.size() != 2 || !answer.contains("mount") || !answer.contains("facts")) {
       return failure(StatusCode::kCorruption, "the keeper of mounts sent half a mount");
     }
-    mounts.push_back({.directory = answer.value("mount", ""),
+    mounts.push_back({.number = answer.value("mount", ""),
                       .facts = answer.value("facts", ""),
                       .device = std::move(message->files[0]),
                       .opens = std::move(message->files[1])});
   }
 }
 
-Status FuseKeeper::keep(const std::string& directory, const std::string& facts, int device,
+Status FuseKeeper::keep(const std::string& number, const std::string& facts, int device,
                         int opens) {
   MutexLock lock(mutex_);
-  return ask(connection_.descriptor(), {{"do", "keep"}, {"mount", directory}, {"facts", facts}},
+  return ask(connection_.descriptor(), {{"do", "keep"}, {"mount", number}, {"facts", facts}},
              {device, opens});
 }
 
-Status FuseKeeper::let_go(const std::string& directory) {
+Status FuseKeeper::let_go(const std::string& number) {
   MutexLock lock(mutex_);
-  return ask(connection_.descriptor(), {{"do", "let_go"}, {"mount", directory}}, {});
+  return ask(connection_.descriptor(), {{"do", "let_go"}, {"mount", number}}, {});
 }
 
 Status FuseKeeper::leave() {

@@ -11,8 +11,8 @@ namespace millrace {
 
 // A mount as the keeper has it: what the next daemon needs to go on with it.
 struct KeptMount {
-  std::string directory;
-  std::string facts;  // The daemon's own, kept word for word.
+  std::string number;  // Of the file system (mount_table.h).
+  std::string facts;   // The daemon's own, kept word for word.
   File device;
   File opens;
 };
@@ -36,9 +36,9 @@ class FuseKeeper {
 
   // All fail with kUnavailable when the keeper has gone.
   Result<std::vector<KeptMount>> kept() MR_EXCLUDES(mutex_);
-  Status keep(const std::string& directory, const std::string& facts, int device, int opens)
+  Status keep(const std::string& number, const std::string& facts, int device, int opens)
       MR_EXCLUDES(mutex_);
-  Status let_go(const std::string& directory) MR_EXCLUDES(mutex_);
+  Status let_go(const std::string& number) MR_EXCLUDES(mutex_);
   // This process ends on purpose: it is not to be started again.
   Status leave() MR_EXCLUDES(mutex_);
 

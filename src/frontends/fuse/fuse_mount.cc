@@ -3,13 +3,12 @@
 #include <fcntl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <fstream>
-#include <sstream>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -22,7 +21,6 @@ namespace {
 
 constexpr int kReadAheadKib = 1024;
 constexpr unsigned long kMountFlags = MS_RDONLY | MS_NOSUID | MS_NODEV;
-constexpr const char* kKind = "fuse.millrace";
 
 Status no_device(int error) {
   if (error == ENOENT || error == ENXIO || error == ENODEV) {
@@ -39,34 +37,6 @@ Status no_device(int error) {
   return file_error(error, "open", "/dev/fuse");
 }
 
-// A path as the kernel lists it, with "\040" for a space.
-std::string unescaped(std::string_view listed) {
-  std::string path;
-  while (!listed.empty()) {
-    const bool is_escape = listed.front() == '\\' && listed.size() >= 4;
-    path += is_escape ? static_cast<char>(((listed[1] - '0') << 6) | ((listed[2] - '0') << 3) |
-                                          (listed[3] - '0'))
-                      : listed.front();
-    listed.remove_prefix(is_escape ? 4 : 1);
-  }
-  return path;
-}
-
-// The kind of the topmost mount on a directory, "" when it has none. Does not ask the mount.
-std::string mounted_kind(const std::string& directory) {
-  std::ifstream list("/proc/self/mounts");
-  std::string kind;
-  for (std::string line; std::getline(list, line);) {
-    std::istringstream words(line);
-    std::string source;
-    std::string place;
-    std::string listed_kind;
-    words >> source >> place >> listed_kind;
-    if (unescaped(place) == directory) kind = listed_kind;
-  }
-  return kind;
-}
-
 // statfs and not stat, which the kernel answers for a dead mount with what it remembers.
 bool is_dead(const std::string& directory) {
   struct statfs found{};
@@ -75,18 +45,17 @@ bool is_dead(const std::string& directory) {
 
 }  // namespace
 
-bool is_fuse_mount(const std::string& directory) { return mounted_kind(directory) == kKind; }
-
 Result<bool> remove_dead_mounts(const std::string& directory) {
   bool was_dead = false;
   while (is_dead(directory)) {
-    if (!is_fuse_mount(directory)) {
+    const std::optional<ListedMount> dead = uppermost_mount(directory);
+    if (!dead || dead->kind != kMountKind) {
       return failure(
           StatusCode::kConflict,
           fmt::format("'{0}' has a mount that nobody serves any more: run umount -l '{0}'",
                       directory));
     }
-    MR_RETURN_IF_ERROR(unmount_fuse(directory, true));
+    MR_RETURN_IF_ERROR(unmount_fuse(*dead, true));
     log_info("a mount that nobody served any more is taken away", {{"directory", directory}});
     was_dead = true;
   }
@@ -94,6 +63,26 @@ Result<bool> remove_dead_mounts(const std::string& directory) {
 }
 
 namespace {
+
+// A daemon of other settings may serve it.
+Status check_not_mounted(const std::string& directory) {
+  const std::optional<ListedMount> there = uppermost_mount(directory);
+  if (!there || there->kind != kMountKind) return {};
+  return {StatusCode::kConflict,
+          fmt::format("'{0}' shows {1} already, by another daemon: unmount it there, or with "
+                      "umount '{0}'",
+                      directory, there->source)};
+}
+
+// Not stat(2): that would ask the file system, which nobody serves yet.
+Result<std::string> number_of(const std::string& directory) {
+  struct statx found{};
+  if (::statx(AT_FDCWD, directory.c_str(), AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_INO,
+              &found) != 0) {
+    return failure(file_error(errno, "find the mount on", directory));
+  }
+  return fmt::format("{}:{}", found.stx_dev_major, found.stx_dev_minor);
+}
 
 Status check_directory(const std::string& directory) {
   struct stat found{};
@@ -111,7 +100,7 @@ Result<File> mount_as_root(const FuseMountRequest& request) {
   const std::string options =
       fmt::format("fd={},rootmode=40000,user_id={},group_id={},default_permissions,allow_other",
                   descriptor, ::geteuid(), ::getegid());
-  if (::mount(request.source.c_str(), request.directory.c_str(), kKind, kMountFlags,
+  if (::mount(request.source.c_str(), request.directory.c_str(), kMountKind, kMountFlags,
               options.c_str()) != 0) {
     if (errno == EPERM) {
       return failure(StatusCode::kPermissionDenied,
@@ -127,23 +116,33 @@ Result<File> mount_as_root(const FuseMountRequest& request) {
 
 }  // namespace
 
-Result<File> mount_fuse(const FuseMountRequest& request) {
+Result<MountedFuse> mount_fuse(const FuseMountRequest& request) {
   MR_ASSIGN_OR_RETURN([[maybe_unused]] const bool was_dead, remove_dead_mounts(request.directory));
+  MR_RETURN_IF_ERROR(check_not_mounted(request.directory));
   MR_RETURN_IF_ERROR(check_directory(request.directory));
-  if (::geteuid() == 0) return mount_as_root(request);
-  if (::access("/dev/fuse", R_OK | W_OK) != 0) return failure(no_device(errno));
-  return fusermount(request.directory,
-                    fmt::format("ro,nosuid,nodev,default_permissions,fsname={},"
-                                "subtype=millrace{}",
-                                request.source, request.allow_other ? ",allow_other" : ""));
+  MountedFuse mounted;
+  if (::geteuid() == 0) {
+    MR_ASSIGN_OR_RETURN(mounted.device, mount_as_root(request));
+  } else {
+    if (::access("/dev/fuse", R_OK | W_OK) != 0) return failure(no_device(errno));
+    MR_ASSIGN_OR_RETURN(
+        mounted.device,
+        fusermount(request.directory,
+                   fmt::format("ro,nosuid,nodev,default_permissions,fsname={},subtype=millrace{}",
+                               request.source, request.allow_other ? ",allow_other" : "")));
+  }
+  MR_ASSIGN_OR_RETURN(mounted.number, number_of(request.directory));
+  return mounted;
 }
 
-Status unmount_fuse(const std::string& directory, bool lazy) {
-  if (const std::string kind = mounted_kind(directory); !kind.empty() && kind != kKind) {
+Status unmount_fuse(const ListedMount& mount, bool lazy) {
+  const std::string& directory = mount.directory;
+  const std::optional<ListedMount> uppermost = uppermost_mount(directory);
+  if (uppermost && uppermost->number != mount.number) {
     return {StatusCode::kConflict,
             fmt::format("'{0}' has something else mounted on it ({1}): unmount that first, with "
                         "umount '{0}'",
-                        directory, kind)};
+                        directory, uppermost->kind)};
   }
   if (::geteuid() != 0) return fusermount_unmount(directory, lazy);
   if (::umount2(directory.c_str(), UMOUNT_NOFOLLOW | (lazy ? MNT_DETACH : 0)) == 0) return {};
@@ -156,6 +155,15 @@ Status unmount_fuse(const std::string& directory, bool lazy) {
     default:
       return file_error(errno, "unmount", directory);
   }
+}
+
+Status detach_fuse(std::string_view number) {
+  Status first;
+  for (const ListedMount& place : places_of(number)) {
+    const Status status = unmount_fuse(place, true);
+    if (first.ok()) first = status;
+  }
+  return first;
 }
 
 Status mount_in_use(const std::string& directory) {
@@ -178,15 +186,8 @@ Status forbid_execution(const std::string& directory) {
   return file_error(errno, "forbid execution on", directory);
 }
 
-void raise_readahead(const std::string& directory) {
-  // Not stat(2): that would ask the file system, which nobody may serve yet.
-  struct statx found{};
-  if (::statx(AT_FDCWD, directory.c_str(), AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_INO,
-              &found) != 0) {
-    return;
-  }
-  std::ofstream file(
-      fmt::format("/sys/class/bdi/{}:{}/read_ahead_kb", found.stx_dev_major, found.stx_dev_minor));
+void raise_readahead(const std::string& number) {
+  std::ofstream file(fmt::format("/sys/class/bdi/{}/read_ahead_kb", number));
   file << kReadAheadKib << '\n';
 }
 

@@ -4,7 +4,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <ranges>
 #include <utility>
 
 #include <fmt/format.h>
@@ -31,7 +33,10 @@ Status not_there(const std::string& path) {
 }
 
 std::string facts_text(const FuseMountPlan& plan, const FuseView& view) {
-  return mount_facts_text({.path = plan.path, .allow_other = plan.allow_other, .view = view});
+  return mount_facts_text({.path = plan.path,
+                           .directory = plan.directory,
+                           .allow_other = plan.allow_other,
+                           .view = view});
 }
 
 }  // namespace
@@ -82,18 +87,19 @@ std::unique_ptr<FuseSession> FuseMounts::session(File device, OpenTable opens,
                                                  .ended = [this] { wake(); }});
 }
 
-Status FuseMounts::keep(const FuseMountPlan& plan, const FuseView& view, int device, int opens) {
+Status FuseMounts::keep(const std::string& number, const std::string& facts, int device,
+                        int opens) {
   if (!keeper_ || keeper_->is_gone()) MR_RETURN_IF_ERROR(start_keeper());
-  return keeper_->keep(plan.directory, facts_text(plan, view), device, opens);
+  return keeper_->keep(number, facts, device, opens);
 }
 
 Status FuseMounts::start_keeper() {
   MR_ASSIGN_OR_RETURN(FuseKeeper started, FuseKeeper::start(parts_.keeper_socket, parts_.restart));
   keeper_ = std::make_shared<FuseKeeper>(std::move(started));
   wake();
-  for (const auto& [directory, mount] : mounts_) {
+  for (const auto& [number, mount] : mounts_) {
     FuseConnection& connection = mount.session->connection();
-    MR_RETURN_IF_ERROR(keeper_->keep(directory, facts_text(mount.plan, connection.view),
+    MR_RETURN_IF_ERROR(keeper_->keep(number, facts_text(mount.plan, connection.view),
                                      connection.device.descriptor(),
                                      connection.files.opens_descriptor()));
   }
@@ -150,26 +156,29 @@ Result<FuseMountInfo> FuseMounts::mount(const RequestContext& context, const Fus
   MR_ASSIGN_OR_RETURN(OpenTable opens, OpenTable::create());
   MutexLock lock(mutex_);
   drop_ended();
-  if (mounts_.contains(plan.directory)) {
+  if (const std::optional<ListedMount> there = find_at(plan.directory)) {
     return failure(StatusCode::kConflict,
                    fmt::format("'{}' shows {} already; unmount it first", plan.directory,
-                               mounts_.at(plan.directory).plan.path));
+                               mounts_.at(there->number).plan.path));
   }
-  MR_ASSIGN_OR_RETURN(File device, mount_fuse({.source = "millrace:" + plan.path,
-                                               .directory = plan.directory,
-                                               .allow_other = plan.allow_other}));
+  MR_ASSIGN_OR_RETURN(MountedFuse mounted, mount_fuse({.source = "millrace:" + plan.path,
+                                                       .directory = plan.directory,
+                                                       .allow_other = plan.allow_other}));
   // Before the first request: nobody may wait for an answer that dies with us.
-  if (const Status kept = keep(plan, view, device.descriptor(), opens.descriptor()); !kept.ok()) {
-    static_cast<void>(unmount_fuse(plan.directory, true));
+  const Status kept =
+      keep(mounted.number, facts_text(plan, view), mounted.device.descriptor(), opens.descriptor());
+  if (!kept.ok()) {
+    static_cast<void>(detach_fuse(mounted.number));
     leave_keeper();
     return failure(kept);
   }
-  Mount made{plan, session(std::move(device), std::move(opens), view)};
+  Mount made{plan, session(std::move(mounted.device), std::move(opens), view)};
   made.session->start();
-  raise_readahead(plan.directory);
-  const auto [place, is_new] = mounts_.insert_or_assign(plan.directory, std::move(made));
+  raise_readahead(mounted.number);
+  // One that has the number has just ended, and is in the way here and at the keeper no more.
+  const auto [place, is_new] = mounts_.insert_or_assign(mounted.number, std::move(made));
   log_info("mounted", {{"path", plan.path}, {"directory", plan.directory}});
-  return info(place->second);
+  return info(mounted.number, place->second);
 }
 
 Status FuseMounts::take_over() {
@@ -187,13 +196,13 @@ Status FuseMounts::take_over() {
   keeper_ = std::make_shared<FuseKeeper>(*std::move(found));
   wake();
   for (KeptMount& mount : *kept) {
-    const std::string directory = mount.directory;
+    const std::string number = mount.number;
     const Status resumed = resume(std::move(mount));
     if (resumed.ok()) continue;
     log_error("a mount cannot be served any more",
-              {{"directory", directory}, {"error", resumed.to_string()}});
-    static_cast<void>(unmount_fuse(directory, true));
-    let_go(directory);
+              {{"mount", number}, {"error", resumed.to_string()}});
+    static_cast<void>(detach_fuse(number));
+    let_go(number);
   }
   leave_keeper();
   return {};
@@ -203,26 +212,35 @@ Status FuseMounts::resume(KeptMount kept) {
   MR_ASSIGN_OR_RETURN(const MountFacts facts, parse_mount_facts(kept.facts));
   MR_ASSIGN_OR_RETURN(OpenTable opens, OpenTable::adopt(std::move(kept.opens)));
   Mount mount{{.path = facts.path,
-               .directory = kept.directory,
+               .directory = facts.directory,
                .opening = facts.view.opening,
                .allow_other = facts.allow_other},
               session(std::move(kept.device), std::move(opens), facts.view)};
   MR_RETURN_IF_ERROR(mount.session->take_over());
-  log_info("took a mount over", {{"path", facts.path}, {"directory", kept.directory}});
-  mounts_.insert_or_assign(kept.directory, std::move(mount));
+  log_info("took a mount over", {{"path", facts.path}, {"directory", facts.directory}});
+  mounts_.insert_or_assign(kept.number, std::move(mount));
   return {};
+}
+
+std::optional<ListedMount> FuseMounts::find_at(const std::string& directory) {
+  for (ListedMount& mount : std::views::reverse(listed_mounts())) {
+    if (mount.directory == directory && mounts_.contains(mount.number)) return std::move(mount);
+  }
+  return std::nullopt;
 }
 
 Status FuseMounts::unmount(const std::string& directory, bool lazy) {
   MutexLock lock(mutex_);
-  const auto found = mounts_.find(directory);
-  if (found == mounts_.end()) {
+  const std::optional<ListedMount> there = find_at(directory);
+  if (!there) {
     return {StatusCode::kNotFound, fmt::format("nothing of ours is mounted on '{}'", directory)};
   }
-  if (!found->second.session->is_over()) MR_RETURN_IF_ERROR(unmount_fuse(directory, lazy));
+  MR_RETURN_IF_ERROR(unmount_fuse(*there, lazy));
+  if (!places_of(there->number).empty()) return {};
+  const auto found = mounts_.find(there->number);
   if (lazy) detached_.push_back(std::move(found->second.session));
   mounts_.erase(found);
-  let_go(directory);
+  let_go(there->number);
   leave_keeper();
   return {};
 }
@@ -234,9 +252,9 @@ void FuseMounts::drop_ended() {
       ++mount;
       continue;
     }
-    const std::string directory = mount->first;
+    const std::string number = mount->first;
     mount = mounts_.erase(mount);
-    let_go(directory);
+    let_go(number);
     leave_keeper();
   }
 }
@@ -249,19 +267,22 @@ void FuseMounts::leave_keeper() {
   wake();
 }
 
-void FuseMounts::let_go(const std::string& directory) {
+void FuseMounts::let_go(const std::string& number) {
   if (!keeper_) return;
-  const Status status = keeper_->let_go(directory);
+  const Status status = keeper_->let_go(number);
   // One that has gone is replaced by another, which does not know this mount.
   if (!status.ok() && status != StatusCode::kUnavailable) {
     log_warn("the keeper of mounts does not let go of one", {{"error", status.message()}});
   }
 }
 
-FuseMountInfo FuseMounts::info(const Mount& mount) {
+FuseMountInfo FuseMounts::info(const std::string& number, const Mount& mount) {
   FuseConnection& connection = mount.session->connection();
+  // Nowhere is one that others took out of sight while it is in use.
+  const std::vector<ListedMount> places = places_of(number);
   return {.path = mount.plan.path,
-          .directory = mount.plan.directory,
+          .directory = places.empty() ? mount.plan.directory : places.front().directory,
+          .number = number,
           .opening = connection.view.opening,
           .is_immutable = connection.view.is_immutable,
           .passthrough_opens = connection.files.passthrough_opens(),
@@ -272,8 +293,9 @@ std::vector<FuseMountInfo> FuseMounts::list() {
   MutexLock lock(mutex_);
   drop_ended();
   std::vector<FuseMountInfo> all;
-  for (const auto& [directory, mount] : mounts_)
-    all.push_back(info(mount));
+  for (const auto& [number, mount] : mounts_)
+    all.push_back(info(number, mount));
+  std::ranges::sort(all, {}, &FuseMountInfo::directory);
   return all;
 }
 
@@ -285,18 +307,20 @@ void FuseMounts::stop(TimePoint deadline) {
   wake();
   if (watching_.joinable()) watching_.join();
   MutexLock lock(mutex_);
-  for (auto& [directory, mount] : mounts_) {
+  for (const auto& [number, mount] : mounts_) {
     if (mount.session->is_over()) continue;
-    if (unmount_fuse(directory, false).ok()) continue;
-    log_warn("a mount is in use and goes anyway", {{"directory", directory}});
-    static_cast<void>(unmount_fuse(directory, true));
+    for (const ListedMount& place : places_of(number)) {
+      if (unmount_fuse(place, false).ok()) continue;
+      log_warn("a mount is in use and goes anyway", {{"directory", place.directory}});
+      static_cast<void>(unmount_fuse(place, true));
+    }
   }
-  for (auto& [directory, mount] : mounts_)
+  for (const auto& [number, mount] : mounts_)
     mount.session->stop(deadline);
   for (const auto& session : detached_)
     session->stop(deadline);
-  for (const auto& [directory, mount] : mounts_)
-    let_go(directory);
+  for (const auto& [number, mount] : mounts_)
+    let_go(number);
   mounts_.clear();
   detached_.clear();
   leave_keeper();

@@ -10,6 +10,7 @@
 #include "base/mutex.h"
 #include "frontends/fuse/fuse_keeper.h"
 #include "frontends/fuse/fuse_session.h"
+#include "frontends/fuse/mount_table.h"
 #include "vfs/file_system.h"
 
 namespace millrace {
@@ -25,7 +26,8 @@ struct FuseMountPlan {
 
 struct FuseMountInfo {
   std::string path;
-  std::string directory;
+  std::string directory;  // Where it is now.
+  std::string number;     // Of the file system (mount_table.h).
   FuseOpening opening = FuseOpening::kPassthrough;
   bool is_immutable = false;
   std::uint64_t passthrough_opens = 0;  // Since this process serves it.
@@ -34,7 +36,8 @@ struct FuseMountInfo {
 
 // The mounts of a daemon, from their making to their end, over its own end too: a keeper holds them
 // while there is none. A thread watches what comes from outside: a keeper that is killed is
-// replaced at once, and mounts that somebody else ended are dropped.
+// replaced at once, and mounts that somebody else ended are dropped. A mount is known by the number
+// of its file system, so that it is found wherever its directory is moved to.
 //
 // Lifecycle: take_over() once, before all else; stop() unmounts all. Safe from any thread.
 class FuseMounts {
@@ -56,10 +59,12 @@ class FuseMounts {
   // and given up.
   Status take_over() MR_EXCLUDES(mutex_);
 
-  // kNotFound when nothing is at the path; kConflict when something of ours is at the directory.
+  // kNotFound when nothing is at the path; kConflict when something of ours, or of another daemon,
+  // is at the directory.
   Result<FuseMountInfo> mount(const RequestContext& context, const FuseMountPlan& plan)
       MR_EXCLUDES(mutex_);
-  // kNotFound when no mount of ours is there; kConflict while it is in use.
+  // kNotFound when no mount of ours is there now; kConflict while it is in use. One that somebody
+  // bound to other directories too ends with the last of them.
   Status unmount(const std::string& directory, bool lazy) MR_EXCLUDES(mutex_);
   std::vector<FuseMountInfo> list() MR_EXCLUDES(mutex_);
 
@@ -75,7 +80,7 @@ class FuseMounts {
   Result<FuseView> view(const RequestContext& context, const FuseMountPlan& plan);
   std::unique_ptr<FuseSession> session(File device, OpenTable opens, const FuseView& view);
   // Gives a mount to the keeper, and starts one where there is none.
-  Status keep(const FuseMountPlan& plan, const FuseView& view, int device, int opens)
+  Status keep(const std::string& number, const std::string& facts, int device, int opens)
       MR_REQUIRES(mutex_);
   // Starts a keeper and gives it all mounts.
   Status start_keeper() MR_REQUIRES(mutex_);
@@ -86,10 +91,12 @@ class FuseMounts {
   Status resume(KeptMount kept) MR_REQUIRES(mutex_);
   // Drops what was unmounted by others.
   void drop_ended() MR_REQUIRES(mutex_);
-  void let_go(const std::string& directory) MR_REQUIRES(mutex_);
+  // One of ours that is mounted on the directory now.
+  std::optional<ListedMount> find_at(const std::string& directory) MR_REQUIRES(mutex_);
+  void let_go(const std::string& number) MR_REQUIRES(mutex_);
   // After the last mount.
   void leave_keeper() MR_REQUIRES(mutex_);
-  static FuseMountInfo info(const Mount& mount);
+  static FuseMountInfo info(const std::string& number, const Mount& mount);
 
   const Parts parts_;
   FuseCallers callers_;
@@ -98,7 +105,7 @@ class FuseMounts {
   bool stopping_ MR_GUARDED_BY(mutex_) = false;
   // Shared with the thread that watches it.
   std::shared_ptr<FuseKeeper> keeper_ MR_GUARDED_BY(mutex_);
-  std::map<std::string, Mount> mounts_ MR_GUARDED_BY(mutex_);  // By directory.
+  std::map<std::string, Mount> mounts_ MR_GUARDED_BY(mutex_);  // By number.
   // Out of sight, and served until the last reader is gone. They do not outlive this process.
   std::vector<std::unique_ptr<FuseSession>> detached_ MR_GUARDED_BY(mutex_);
   std::thread watching_;

@@ -84,17 +84,17 @@ std::string KeeperProcess::answer(const std::string& question, std::vector<File>
   const Json asked = Json::parse(question, nullptr, false);
   if (!asked.is_object()) return refusal("expected a JSON object");
   const std::string what = asked.value("do", "");
-  const std::string directory = asked.value("mount", "");
+  const std::string number = asked.value("mount", "");
   if (what == "list") {
     list();
     return Json({{"end", true}}).dump();
   }
   if (what == "keep") {
-    if (files.size() != 2 || directory.empty()) return refusal("keep needs a mount and two files");
+    if (files.size() != 2 || number.empty()) return refusal("keep needs a mount and two files");
     mounts_.insert_or_assign(
-        directory, Mount{asked.value("facts", ""), std::move(files[0]), std::move(files[1])});
+        number, Mount{asked.value("facts", ""), std::move(files[0]), std::move(files[1])});
   } else if (what == "let_go") {
-    mounts_.erase(directory);
+    mounts_.erase(number);
   } else if (what == "leave") {
     is_leaving_ = true;
     if (mounts_.empty()) unlink_socket();
@@ -105,10 +105,10 @@ std::string KeeperProcess::answer(const std::string& question, std::vector<File>
 }
 
 void KeeperProcess::list() {
-  for (const auto& [directory, mount] : mounts_) {
-    const Status sent = send_files(daemon_.descriptor(),
-                                   Json({{"mount", directory}, {"facts", mount.facts}}).dump(),
-                                   {mount.device.descriptor(), mount.opens.descriptor()});
+  for (const auto& [number, mount] : mounts_) {
+    const Status sent =
+        send_files(daemon_.descriptor(), Json({{"mount", number}, {"facts", mount.facts}}).dump(),
+                   {mount.device.descriptor(), mount.opens.descriptor()});
     if (!sent.ok()) return;  // It has gone, as the next receive says.
   }
 }
@@ -151,10 +151,12 @@ void KeeperProcess::reap() {
 }
 
 void KeeperProcess::give_up() {
-  for (auto& [directory, mount] : mounts_) {
-    log_error("a mount is given up, since no daemon came to serve it", {{"mount", directory}});
+  for (auto& [number, mount] : mounts_) {
+    const std::vector<ListedMount> places = places_of(number);
+    log_error("a mount is given up, since no daemon came to serve it",
+              {{"mount", places.empty() ? number : places.front().directory}});
     mount.device.close();  // Whoever waits gets an error now.
-    static_cast<void>(unmount_fuse(directory, true));
+    static_cast<void>(detach_fuse(number));
   }
   mounts_.clear();
 }

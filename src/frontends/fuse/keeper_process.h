@@ -70,7 +70,7 @@ class KeeperProcess {
   File daemon_;
   bool is_leaving_ = false;
   bool has_path_ = true;
-  std::map<std::string, Mount> mounts_;
+  std::map<std::string, Mount> mounts_;  // By the number of their file system.
   pid_t child_ = 0;
   TimePoint alone_since_{};
   TimePoint next_start_ = TimePoint::max();

@@ -8,10 +8,11 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kFactsVersion = 1;
+constexpr int kFactsVersion = 2;
 
 bool is_whole(const Json& facts) {
-  return facts.contains("path") && facts["path"].is_string() && facts.contains("root") &&
+  return facts.contains("path") && facts["path"].is_string() && facts.contains("directory") &&
+         facts["directory"].is_string() && facts.contains("root") &&
          facts["root"].is_number_unsigned() && facts.contains("opening") &&
          facts["opening"].is_string() && facts.contains("immutable") &&
          facts["immutable"].is_boolean() && facts.contains("uid") &&
@@ -37,6 +38,7 @@ Result<FuseOpening> parse_fuse_opening(std::string_view name) {
 std::string mount_facts_text(const MountFacts& facts) {
   return Json({{"version", kFactsVersion},
                {"path", facts.path},
+               {"directory", facts.directory},
                {"allow_other", facts.allow_other},
                {"root", facts.view.root.value()},
                {"immutable", facts.view.is_immutable},
@@ -61,6 +63,7 @@ Result<MountFacts> parse_mount_facts(const std::string& text) {
   }
   MountFacts parsed;
   parsed.path = facts["path"];
+  parsed.directory = facts["directory"];
   parsed.allow_other = facts["allow_other"];
   parsed.view.root = NodeNumber(facts["root"].get<std::uint64_t>());
   parsed.view.is_immutable = facts["immutable"];

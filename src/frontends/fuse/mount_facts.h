@@ -10,6 +10,7 @@ namespace millrace {
 // What the keeper holds about a mount, for the next daemon (docs/formats/keeper.md).
 struct MountFacts {
   std::string path;
+  std::string directory;  // Where it was mounted; it may have been moved since.
   bool allow_other = false;
   FuseView view;
 };

@@ -102,6 +102,7 @@ TEST(FuseCallers, ARunIsNamedByTheEnvironmentElseByTheJobsControlGroup) {
 
 TEST(MountFacts, ComeBackAsTheyWere) {
   const MountFacts facts{.path = "/datasets/a/v1",
+                         .directory = "/mnt/a",
                          .allow_other = true,
                          .view = {.root = NodeNumber(77),
                                   .is_immutable = true,
@@ -110,6 +111,7 @@ TEST(MountFacts, ComeBackAsTheyWere) {
                                   .gid = 6}};
   const MountFacts back = parse_mount_facts(mount_facts_text(facts)).value();
   EXPECT_EQ(back.path, facts.path);
+  EXPECT_EQ(back.directory, facts.directory);
   EXPECT_TRUE(back.allow_other);
   EXPECT_EQ(back.view.root, facts.view.root);
   EXPECT_TRUE(back.view.is_immutable);
@@ -121,8 +123,8 @@ TEST(MountFacts, ComeBackAsTheyWere) {
 TEST(MountFacts, OthersAreRefused) {
   EXPECT_EQ(parse_mount_facts("nonsense").error(), StatusCode::kCorruption);
   EXPECT_EQ(parse_mount_facts("{}").error(), StatusCode::kCorruption);
-  EXPECT_EQ(parse_mount_facts(R"({"version":2})").error(), StatusCode::kUnsupported);
-  EXPECT_EQ(parse_mount_facts(R"({"version":1,"path":"/"})").error(), StatusCode::kCorruption);
+  EXPECT_EQ(parse_mount_facts(R"({"version":1})").error(), StatusCode::kUnsupported);
+  EXPECT_EQ(parse_mount_facts(R"({"version":2,"path":"/"})").error(), StatusCode::kCorruption);
 }
 
 }  // namespace

@@ -49,14 +49,15 @@ class FuseWorld : public PublishWorld {
              .opening = opening,
              .uid = ::geteuid(),
              .gid = ::getegid()};
-    Result<File> device = mount_fuse({.source = "millrace:test", .directory = target_.root()});
-    ASSERT_TRUE(device) << device.error().to_string();
+    Result<MountedFuse> made = mount_fuse({.source = "millrace:test", .directory = target_.root()});
+    ASSERT_TRUE(made) << made.error().to_string();
     OpenTable opens = OpenTable::create().value();
-    kept_device_ = File::adopt(::dup(device->descriptor()), "kept device");
+    kept_device_ = File::adopt(::dup(made->device.descriptor()), "kept device");
     kept_opens_ = File::adopt(::dup(opens.descriptor()), "kept opens");
-    make_session(*std::move(device), std::move(opens));
+    make_session(std::move(made->device), std::move(opens));
     start(*session_);
-    raise_readahead(target_.root());
+    raise_readahead(made->number);
+    number_ = made->number;
   }
   // What a killed daemon leaves: the mount, and what the keeper holds of it.
   void end_service() { session_.reset(); }
@@ -70,7 +71,7 @@ class FuseWorld : public PublishWorld {
   }
   void unmount() {
     if (!kept_device_.is_open()) return;
-    const Status status = unmount_fuse(target_.root(), true);
+    const Status status = detach_fuse(number_);
     EXPECT_TRUE(status.ok()) << status.to_string();
     kept_device_.close();
     session_.reset();
@@ -153,6 +154,7 @@ class FuseWorld : public PublishWorld {
   FuseCallers callers_;
   std::unique_ptr<Gateway> gateway_;
   FuseView view_;
+  std::string number_;
   File kept_device_;
   File kept_opens_;
   std::unique_ptr<FuseSession> session_;

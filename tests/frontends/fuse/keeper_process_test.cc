@@ -42,7 +42,7 @@ class KeeperProcessTest : public ::testing::Test {
   void keep_one() {
     const File device = File::adopt(::memfd_create("device", MFD_CLOEXEC), "device");
     const File opens = File::adopt(::memfd_create("opens", MFD_CLOEXEC), "opens");
-    EXPECT_EQ(ask(R"({"do":"keep","mount":"/nowhere/at/all","facts":"F"})",
+    EXPECT_EQ(ask(R"({"do":"keep","mount":"0:0","facts":"F"})",
                   {device.descriptor(), opens.descriptor()}),
               R"({"done":"keep"})");
   }
@@ -84,9 +84,9 @@ TEST_F(KeeperProcessTest, HoldsMountsForTheNextDaemon) {
     FuseKeeper next = FuseKeeper::connect(path()).value();
     const std::vector<KeptMount> kept = next.kept().value();
     ASSERT_EQ(kept.size(), 1U);
-    EXPECT_EQ(kept[0].directory, "/nowhere/at/all");
+    EXPECT_EQ(kept[0].number, "0:0");
     EXPECT_EQ(kept[0].facts, "F");
-    EXPECT_TRUE(next.let_go("/nowhere/at/all").ok());
+    EXPECT_TRUE(next.let_go("0:0").ok());
     EXPECT_FALSE(next.is_gone());
     EXPECT_TRUE(next.leave().ok());
     running.join();
@@ -104,7 +104,7 @@ TEST_F(KeeperProcessTest, HoldsMountsOfADaemonThatLeavesThem) {
   daemon.close();
   FuseKeeper next = FuseKeeper::connect(path()).value();
   EXPECT_EQ(next.kept().value().size(), 1U);
-  EXPECT_TRUE(next.let_go("/nowhere/at/all").ok());
+  EXPECT_TRUE(next.let_go("0:0").ok());
   EXPECT_TRUE(next.leave().ok());
 }
 

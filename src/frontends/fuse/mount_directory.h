@@ -4,11 +4,11 @@
 
 #include "base/status.h"
 
-namespace millrace::cli {
+namespace millrace {
 
-// The directory of a mount as the daemon knows it: absolute, and without symlinks. What is mounted
+// The directory of a mount as the kernel lists it: absolute, and without symlinks. What is mounted
 // there is not asked, since it may be slow or dead; so the last name is looked at without going in.
 // A failure says why that leads nowhere.
 Result<std::string> mount_directory(const std::string& given);
 
-}  // namespace millrace::cli
+}  // namespace millrace

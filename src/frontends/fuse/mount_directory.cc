@@ -1,9 +1,9 @@
-#include "cli/mount_directory.h"
+#include "frontends/fuse/mount_directory.h"
 
 #include <filesystem>
 #include <system_error>
 
-namespace millrace::cli {
+namespace millrace {
 namespace {
 
 namespace fs = std::filesystem;
@@ -39,4 +39,4 @@ Result<std::string> mount_directory(const std::string& given) {
   return failure(StatusCode::kNotFound, "too many symlinks");
 }
 
-}  // namespace millrace::cli
+}  // namespace millrace
