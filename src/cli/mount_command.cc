@@ -28,6 +28,7 @@ struct MountFlags {
   MountOptions options;
   std::string option_text;  // Of mount(8).
   bool foreground = false;
+  bool fake = false;
 };
 
 // `is_alone`: nothing was said about what to mount.
@@ -102,6 +103,8 @@ Result<int> mount(Session& session, const MountFlags& flags) {
   const std::string source = flags.places.size() == 2 ? flags.places.front() : "";
   MR_ASSIGN_OR_RETURN(const std::string directory,
                       existing_directory(flags.places.back(), flags.places.size() == 1));
+  MR_RETURN_IF_ERROR(check_mount_text(directory));
+  if (flags.fake) return 0;
   MR_RETURN_IF_ERROR(ensure_daemon(session));
   // From here on a signal is how the mount is ended.
   if (flags.foreground) session.interrupt().expect(std::chrono::seconds(20));
@@ -118,8 +121,8 @@ Result<int> mount(Session& session, const MountFlags& flags) {
     MR_RETURN_IF_ERROR(session.output().document(mounted));
   } else {
     const std::string opening = mounted.value("opening", "");
-    MR_RETURN_IF_ERROR(session.output().line(
-        fmt::format("{} is at {} ({})", mounted.value("path", ""), directory, opening)));
+    MR_RETURN_IF_ERROR(session.output().line(fmt::format(
+        "{} is at {} ({})", printable(mounted.value("path", "")), printable(directory), opening)));
     if (opening == "passthrough" && mounted.value("passthrough_missing", Json()).is_string()) {
       session.note(fmt::format("all reads go through the daemon: {}",
                                mounted["passthrough_missing"].get<std::string>()));
@@ -153,6 +156,9 @@ void register_mount(CommandLine& line, CLI::App& root) {
           "The same as mount(8) gives it: opening=MODE,allow_other,noexec; ro, _netdev and "
           "others of /etc/fstab are passed over")
       ->type_name("OPTIONS");
+  command->add_flag("-f,--fake", flags->fake, "Only check what was given, as mount -f asks for");
+  command->add_flag("-s,--sloppy", flags->options.sloppy,
+                    "Pass over options that are not known, as mount -s asks for");
   line.runs(command, [flags](Session& session) { return mount(session, *flags); });
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -29,14 +30,33 @@ bool is_for_others(std::string_view option) {
          std::ranges::count(kPassedOver, option) != 0;
 }
 
+// As mount(8) does it: a comma between double quotes ends no option.
 std::vector<std::string> split(std::string_view text) {
-  std::vector<std::string> parts;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(','), text.size());
-    if (end > 0) parts.emplace_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
+  std::vector<std::string> parts(1);
+  bool is_quoted = false;
+  for (const char c : text) {
+    if (c == '"') is_quoted = !is_quoted;
+    if (c == ',' && !is_quoted) {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
   }
+  std::erase(parts, "");
   return parts;
+}
+
+// The value of "name=value", without the double quotes around it. Nothing when there is none, or
+// quotes stand elsewhere.
+std::optional<std::string> value_of(std::string_view option) {
+  const std::size_t equals = option.find('=');
+  if (equals == std::string_view::npos) return std::nullopt;
+  std::string_view value = option.substr(equals + 1);
+  if (value.size() >= 2 && value.starts_with('"') && value.ends_with('"')) {
+    value = value.substr(1, value.size() - 2);
+  }
+  if (value.contains('"')) return std::nullopt;
+  return std::string(value);
 }
 
 // The flag of a setting: "--store" of "store". Nothing when it is none.
@@ -51,17 +71,22 @@ std::string setting_flag(std::string_view name) {
 }  // namespace
 
 Status apply_mount_options(const std::string& text, MountOptions& options) {
-  constexpr std::string_view kOpening = "opening=";
   for (const std::string& option : split(text)) {
-    if (option.starts_with(kOpening)) {
-      options.opening = option.substr(kOpening.size());
+    const std::optional<std::string> value = value_of(option);
+    if (option.starts_with("opening=") && value) {
+      options.opening = *value;
     } else if (option == "allow_other") {
       options.allow_other = true;
     } else if (option == "exec" || option == "noexec") {
       options.allow_execution = option == "exec";
     } else if (option == "rw") {
       return {StatusCode::kInvalidArgument, "a mount cannot be written: use ro instead of rw"};
-    } else if (!is_for_others(option)) {
+    } else if (!is_for_others(option) && option.contains('"')) {
+      return {StatusCode::kInvalidArgument,
+              fmt::format("the mount option '{}' is not accepted: double quotes stand around a "
+                          "whole value, as in buckets=\"a=s3://one,b=s3://two\"",
+                          option)};
+    } else if (!is_for_others(option) && !options.sloppy) {
       return {StatusCode::kInvalidArgument,
               fmt::format("unknown mount option '{}': there are opening=MODE and allow_other, and "
                           "in /etc/fstab each setting of docs/config.md",
@@ -71,34 +96,70 @@ Status apply_mount_options(const std::string& text, MountOptions& options) {
   return {};
 }
 
-std::vector<std::string> mount_helper_arguments(const std::vector<std::string>& arguments) {
+namespace {
+
+// The parts of a command line of ours.
+struct HelperLine {
   std::vector<std::string> settings;
-  std::vector<std::string> rest;
+  std::vector<std::string> places;
+  std::vector<std::string> flags;
   std::string options;
-  for (std::size_t n = 0; n < arguments.size(); ++n) {
-    if (arguments[n] == "-o" && n + 1 < arguments.size()) {
-      for (const std::string& option : split(arguments[++n])) {
-        const std::size_t equals = option.find('=');
-        const std::string flag =
-            equals == std::string::npos ? "" : setting_flag(option.substr(0, equals));
-        if (flag.empty()) {
-          options += (options.empty() ? "" : ",") + option;
-        } else {
-          settings.insert(settings.end(), {flag, option.substr(equals + 1)});
-        }
+
+  void add_options(std::string_view text) {
+    for (const std::string& option : split(text)) {
+      const std::string flag = setting_flag(option.substr(0, option.find('=')));
+      const std::optional<std::string> value = value_of(option);
+      if (!flag.empty() && value) {
+        settings.insert(settings.end(), {flag, *value});
+      } else {
+        options += (options.empty() ? "" : ",") + option;
       }
-    } else if (!arguments[n].starts_with('-')) {
-      rest.push_back(arguments[n]);
+    }
+  }
+  // "-sfnv", together or one by one.
+  void add_letters(std::string_view letters) {
+    for (const char letter : letters) {
+      if (letter == 'f') flags.emplace_back("--fake");
+      if (letter == 's') flags.emplace_back("--sloppy");
+    }
+  }
+};
+
+bool is_letters(std::string_view word) {
+  return word.size() > 1 && word.starts_with('-') &&
+         word.find_first_not_of("sfnv", 1) == std::string_view::npos;
+}
+
+}  // namespace
+
+std::vector<std::string> mount_helper_arguments(const std::vector<std::string>& arguments) {
+  HelperLine given;
+  for (std::size_t n = 0; n < arguments.size(); ++n) {
+    const std::string& word = arguments[n];
+    const bool has_next = n + 1 < arguments.size();
+    if (word == "-o" && has_next) {
+      given.add_options(arguments[++n]);
+    } else if (word == "-t" && has_next) {
+      ++n;
+    } else if (is_letters(word)) {
+      given.add_letters(std::string_view(word).substr(1));
+    } else if (word.starts_with('-')) {
+      given.flags.push_back(word);
+    } else {
+      given.places.push_back(word);
     }
   }
   // fstab cannot leave the source out: "all", "none" and "millrace" stand for the whole tree.
-  if (rest.size() == 2 && (rest[0] == "all" || rest[0] == "none" || rest[0] == "millrace")) {
-    rest.erase(rest.begin());
+  std::vector<std::string>& places = given.places;
+  if (places.size() == 2 &&
+      (places[0] == "all" || places[0] == "none" || places[0] == "millrace")) {
+    places.erase(places.begin());
   }
-  std::vector<std::string> line = std::move(settings);
+  std::vector<std::string> line = std::move(given.settings);
   line.emplace_back("mount");
-  line.insert(line.end(), rest.begin(), rest.end());
-  if (!options.empty()) line.insert(line.end(), {"-o", options});
+  line.insert(line.end(), places.begin(), places.end());
+  line.insert(line.end(), given.flags.begin(), given.flags.end());
+  if (!given.options.empty()) line.insert(line.end(), {"-o", given.options});
   return line;
 }
 

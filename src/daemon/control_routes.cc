@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "objectstore/s3/uri.h"
 #include "objectstore/store_url_parameters.h"
 
 namespace millrace {
@@ -30,6 +31,16 @@ bool matches(const std::vector<std::string>& pattern, const std::vector<std::str
     if (is_parameter(pattern[i]) ? path[i].empty() : pattern[i] != path[i]) return false;
   }
   return true;
+}
+
+// Any bytes that a file's name may have, control characters too: one can be a directory's path.
+Result<std::string> component_of(std::string_view text) {
+  MR_ASSIGN_OR_RETURN(std::string component, s3::decode_uri_component(text));
+  if (component.contains('\0')) {
+    return failure(StatusCode::kInvalidArgument,
+                   fmt::format("'{}' has %00 in it, which is in no name", text));
+  }
+  return component;
 }
 
 Result<std::map<std::string, std::string>> query_of(const std::string& text) {
@@ -134,7 +145,7 @@ void ControlRoutes::handle(HttpCall call, Completion<HttpAnswer> done) {
   for (std::size_t i = 0; i < path.size(); ++i) {
     const std::string& name = match.route->components[i];
     if (!is_parameter(name)) continue;
-    Result<std::string> value = percent_decode(path[i], call.request.path);
+    Result<std::string> value = component_of(path[i]);
     if (!value) return refuse(value.error());
     request.parameters[name.substr(1, name.size() - 2)] = *std::move(value);
   }

@@ -91,6 +91,7 @@ Result<Json> FuseFrontEnd::mount(const ControlRequest& request) {
     return failure(StatusCode::kInvalidArgument, "'directory' is not an absolute path");
   }
   plan.directory = mount_directory(plan.directory).value_or(plan.directory);
+  MR_RETURN_IF_ERROR(check_mount_text(plan.directory));
   MR_ASSIGN_OR_RETURN(plan.path, tree_path(request.context, *gateway_, source));
   MR_ASSIGN_OR_RETURN(const FuseMountInfo mounted, mounts_->mount(request.context, plan));
   return mount_document(mounted);

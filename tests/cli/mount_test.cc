@@ -224,6 +224,35 @@ TEST_F(MountTest, MountEightCallsItByItsHelpersName) {
   EXPECT_THAT(refused.err, HasSubstr("use ro instead of rw"));
 }
 
+TEST_F(MountTest, AFakeMountOnlyChecks) {
+  succeed("ln -s $(command -v millrace) bin/mount.millrace; bin/mount.millrace a@v1 $DIR/mnt -f");
+  EXPECT_FALSE(is_mounted());
+  EXPECT_EQ(daemon_pid(), 0) << "nobody needs one";
+  EXPECT_THAT(bash("cd $DIR; bin/mount.millrace a@v1 $DIR/mnt -f -o nonsense").err,
+              HasSubstr("unknown mount option 'nonsense'"));
+  succeed("bin/mount.millrace a@v1 $DIR/mnt -f -s -o nonsense");
+  EXPECT_THAT(bash("cd $DIR; bin/mount.millrace a@v1 $DIR/none -fv").err,
+              HasSubstr("make the directory first"));
+}
+
+TEST_F(MountTest, ADirectoryMayHaveAnyNameThatIsUtf8) {
+  for (const std::string name :
+       {"a b", "a\\tb", "a\\nb", "a\\\\b", "a,b=\\\"c", "a#b", "\\xC3\\xA9"}) {
+    succeed("d=$'" + name + "'; mkdir -p \"$d/m\"; millrace mount a@v1 \"$d/m\";" +
+            "cmp tree/large.bin \"$d/m/large.bin\"; mv \"$d\" moved; millrace umount moved/m;" +
+            "mkdir -p \"$d\"; millrace mount a@v1 \"$d\"; millrace umount \"$d\";" +
+            "test -z \"$(ls \"$d\")\"; rmdir moved/m moved \"$d\"");
+  }
+  const Outcome refused = bash("cd $DIR; d=$'caf\\xE9'; mkdir \"$d\"; millrace mount a@v1 \"$d\"");
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err,
+              HasSubstr("its path is not UTF-8; mount on a directory of another name"));
+  // Who gives it such a name later ends it by that.
+  succeed(
+      "mkdir -p old/m; millrace mount a@v1 old/m; mv old $'\\xE9'; millrace --json status;"
+      "millrace umount $'\\xE9/m'; test -z \"$(ls $'\\xE9/m')\"");
+}
+
 TEST_F(MountTest, TheOptionsThatEveryFileSystemHasAreTaken) {
   succeed("ln -s $(command -v millrace) bin/mount.millrace");
   succeed(

@@ -59,6 +59,17 @@ TEST_F(MountUserTest, WhoIsNotRootMountsByFusermount) {
                                  HasSubstr("nothing of ours is mounted on")));
 }
 
+TEST_F(MountUserTest, APathMayHaveCommas) {
+  const Outcome outcome = apart(R"(
+      device 666; mkdir -p 'live/a,fsname=x\y'; echo hello > 'live/a,fsname=x\y/f'
+      chown -R 65534:65534 live; mkdir 'm,nt'; chown 65534 'm,nt'
+      owner millrace --buckets live=file://$DIR/live mount '/buckets/live/a,fsname=x\y' 'm,nt'
+      owner cat 'm,nt/f'; findmnt -rno SOURCE 'm,nt'; owner millrace umount 'm,nt' && echo end)");
+  EXPECT_THAT(outcome.out, HasSubstr("\nhello\n")) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("\nmillrace:/buckets/live/a,fsname=x")) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("\nend\n")) << outcome.err;
+}
+
 TEST_F(MountUserTest, OthersLookOnlyWhereTheyMay) {
   const Outcome outcome = apart(R"(
       device 666

@@ -43,10 +43,10 @@ TEST_F(ControlRoutesTest, HandsOverWhatThePathTheQueryAndTheBodySay) {
                             {"who", request.context.principal()}};
               });
   const HttpAnswer answer =
-      ask(HttpMethod::kPut, "/v1/things/a%2Fb/parts/%41", "q=x%20y&flag", R"({"k": 1})");
+      ask(HttpMethod::kPut, "/v1/things/a%2F%0Ab/parts/%41", "q=x%20y&flag", R"({"k": 1})");
   EXPECT_EQ(answer.status, 200);
   EXPECT_EQ(text(answer),
-            R"({"name":"a/b","part":"A","q":"x y","none":"","body":{"k":1},"who":"uid:7"})"
+            R"({"name":"a/\nb","part":"A","q":"x y","none":"","body":{"k":1},"who":"uid:7"})"
             "\n");
 }
 

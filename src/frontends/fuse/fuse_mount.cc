@@ -93,6 +93,16 @@ Status check_directory(const std::string& directory) {
   return {};
 }
 
+// As an option of fusermount3: a comma would begin the next one.
+std::string escaped(std::string_view source) {
+  std::string text;
+  for (const char c : source) {
+    if (c == ',' || c == '\\') text += '\\';
+    text += c;
+  }
+  return text;
+}
+
 Result<File> mount_as_root(const FuseMountRequest& request) {
   const int descriptor = ::open("/dev/fuse", O_RDWR | O_CLOEXEC);
   if (descriptor < 0) return failure(no_device(errno));
@@ -127,9 +137,10 @@ Result<MountedFuse> mount_fuse(const FuseMountRequest& request) {
     if (::access("/dev/fuse", R_OK | W_OK) != 0) return failure(no_device(errno));
     MR_ASSIGN_OR_RETURN(
         mounted.device,
-        fusermount(request.directory,
-                   fmt::format("ro,nosuid,nodev,default_permissions,fsname={},subtype=millrace{}",
-                               request.source, request.allow_other ? ",allow_other" : "")));
+        fusermount(
+            request.directory,
+            fmt::format("ro,nosuid,nodev,default_permissions,fsname={},subtype=millrace{}",
+                        escaped(request.source), request.allow_other ? ",allow_other" : "")));
   }
   MR_ASSIGN_OR_RETURN(mounted.number, number_of(request.directory));
   return mounted;

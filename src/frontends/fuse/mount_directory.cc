@@ -3,6 +3,10 @@
 #include <filesystem>
 #include <system_error>
 
+#include <fmt/format.h>
+
+#include "base/utf8.h"
+
 namespace millrace {
 namespace {
 
@@ -37,6 +41,14 @@ Result<std::string> mount_directory(const std::string& given) {
     path = path.parent_path() / target;
   }
   return failure(StatusCode::kNotFound, "too many symlinks");
+}
+
+Status check_mount_text(const std::string& directory) {
+  if (is_utf8(directory)) return {};
+  return {StatusCode::kInvalidArgument,
+          fmt::format("cannot mount on '{}': its path is not UTF-8; mount on a directory of "
+                      "another name",
+                      directory)};
 }
 
 }  // namespace millrace

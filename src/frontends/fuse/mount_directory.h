@@ -11,4 +11,8 @@ namespace millrace {
 // A failure says why that leads nowhere.
 Result<std::string> mount_directory(const std::string& given);
 
+// Client, daemon and keeper tell each other of a directory in JSON, which is UTF-8:
+// kInvalidArgument for a path that is not.
+Status check_mount_text(const std::string& directory);
+
 }  // namespace millrace
