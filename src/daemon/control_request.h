@@ -30,6 +30,8 @@ struct ControlRequest {
     const auto found = query.find(name);
     return found == query.end() ? std::string() : found->second;
   }
+  // False when it was not given; kInvalidArgument for what is neither yes nor no.
+  Result<bool> queried_flag(const std::string& name) const;
 };
 
 // What a route answers: a document, or text of another kind. Nothing at all is 204.

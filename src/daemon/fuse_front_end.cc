@@ -2,8 +2,7 @@
 
 #include <utility>
 
-#include <fmt/format.h>
-
+#include "daemon/control_body.h"
 #include "daemon/control_routes.h"
 #include "daemon/gateway.h"
 #include "daemon/tree_path.h"
@@ -25,20 +24,6 @@ Json mount_document(const FuseMountInfo& mount) {
           {"passthrough_missing", passthrough.ok() ? Json() : Json(passthrough.message())},
           {"passthrough_opens", mount.passthrough_opens},
           {"passthrough_files", mount.passthrough_files}};
-}
-
-// Of a member of a request's body, or the default.
-template <class T>
-Result<T> member(const Json& body, const char* name, T otherwise) {
-  if (!body.is_object() || !body.contains(name)) return otherwise;
-  const Json& value = body[name];
-  const bool fits = std::is_same_v<T, bool> ? value.is_boolean() : value.is_string();
-  if (!fits) {
-    return failure(
-        StatusCode::kInvalidArgument,
-        fmt::format("'{}' is not a {}", name, std::is_same_v<T, bool> ? "truth value" : "string"));
-  }
-  return value.get<T>();
 }
 
 }  // namespace
@@ -79,11 +64,12 @@ Result<Json> FuseFrontEnd::list() {
 
 Result<Json> FuseFrontEnd::mount(const ControlRequest& request) {
   FuseMountPlan plan;
-  MR_ASSIGN_OR_RETURN(const std::string source, member<std::string>(request.body, "source", ""));
-  MR_ASSIGN_OR_RETURN(plan.directory, member<std::string>(request.body, "directory", ""));
-  MR_ASSIGN_OR_RETURN(plan.allow_other, member(request.body, "allow_other", false));
-  MR_ASSIGN_OR_RETURN(const std::string opening,
-                      member<std::string>(request.body, "opening", "auto"));
+  ControlBody body(request.body);
+  const std::string source = body.text("source").value_or("");
+  plan.directory = body.text("directory").value_or("");
+  plan.allow_other = body.flag("allow_other");
+  const std::string opening = body.text("opening").value_or("auto");
+  MR_RETURN_IF_ERROR(body.status());
   if (opening != "auto") {
     MR_ASSIGN_OR_RETURN(plan.opening, parse_fuse_opening(opening));
   }
@@ -99,8 +85,8 @@ Result<Json> FuseFrontEnd::mount(const ControlRequest& request) {
 
 Result<Json> FuseFrontEnd::unmount(const ControlRequest& request) {
   const std::string& directory = request.parameter("directory");
-  MR_RETURN_IF_ERROR(mounts_->unmount(mount_directory(directory).value_or(directory),
-                                      request.queried("lazy") == "true"));
+  MR_ASSIGN_OR_RETURN(const bool lazy, request.queried_flag("lazy"));
+  MR_RETURN_IF_ERROR(mounts_->unmount(mount_directory(directory).value_or(directory), lazy));
   return Json(nullptr);
 }
 

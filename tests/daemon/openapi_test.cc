@@ -76,14 +76,20 @@ RouteExamples route_examples() {
        {{"/v1/mounts", 400},
         {"/v1/mounts", 400, R"({"directory": "relative"})"},
         {"/v1/mounts", 400, R"({"directory": "/", "opening": "wide"})"},
+        {"/v1/mounts", 400, R"({"directory": "/", "allow_other": "yes"})"},
+        {"/v1/mounts", 400, R"({"directory": "/", "read_only": true})"},
         {"/v1/mounts", 404, R"({"directory": "/", "source": "none@v1"})"}}},
-      {{"delete", "/v1/mounts/{directory}"}, {{"/v1/mounts/%2Fnowhere", 404}}},
+      {{"delete", "/v1/mounts/{directory}"},
+       {{"/v1/mounts/%2Fnowhere", 404},
+        {"/v1/mounts/%2Fnowhere?lazy=1", 404},
+        {"/v1/mounts/%2Fnowhere?lazy=yes", 400}}},
       {{"get", "/v1/exports"}, {{"/v1/exports"}}},
       {{"post", "/v1/exports"},
        {{"/v1/exports", 200, R"({"path": "/pets", "source": "pets@current"})"},
         {"/v1/exports", 409, R"({"path": "/pets", "source": "pets@v1"})"},
         {"/v1/exports", 400},
         {"/v1/exports", 400, R"({"path": "/p/..", "source": "pets@v1"})"},
+        {"/v1/exports", 400, R"({"path": "/p", "sources": "pets@v1"})"},
         {"/v1/exports", 400, R"({"path": "/p", "source": "pets@v1", "options": ["rw"]})"},
         {"/v1/exports", 400, R"({"path": "/p", "source": "/datasets/pets/v1/a"})"},
         {"/v1/exports", 404, R"({"path": "/p", "source": "none@v1"})"}}},
@@ -181,6 +187,24 @@ TEST_F(OpenApi, SaysWhatTheServerAnswers) {
   }
 }
 
+TEST_F(OpenApi, RefusalsNameTheField) {
+  const auto message = [this](const std::string& method, const std::string& path,
+                              const std::string& body) {
+    const auto answer = world_.ask(method, path, body);
+    return Json::parse(answer.body)["error"]["message"].get<std::string>();
+  };
+  const std::string unknown = R"({"directory": "/", "read_only": true})";
+  for (const std::string path : {"/v1/mounts", "/v1/exports", "/v1/preloads", "/v1/cache/verify"}) {
+    const std::string field = path == "/v1/mounts" ? "read_only" : "directory";
+    EXPECT_EQ(message("POST", path, unknown),
+              "there is no field '" + field + "' in such a request");
+  }
+  EXPECT_EQ(message("POST", "/v1/mounts", R"({"directory": "/", "allow_other": 1})"),
+            "the field 'allow_other' must be true or false");
+  EXPECT_EQ(message("DELETE", "/v1/mounts/%2F?lazy=yes", ""),
+            "lazy 'yes' is not accepted: expected true, false, 1 or 0");
+}
+
 TEST_F(OpenApi, SaysWhatIsAnsweredAboutAPreloadThatIsThere) {
   const auto ask = [&](const std::string& method, const std::string& pattern,
                        const std::string& path, const std::string& body = "") {
@@ -253,7 +277,7 @@ TEST_F(MountOpenApi, SaysWhatIsAnsweredAboutAMountThatIsThere) {
   std::string encoded = directory;
   for (std::size_t at = 0; (at = encoded.find('/', at)) != std::string::npos;)
     encoded.replace(at, 1, "%2F");
-  ask("DELETE", "/v1/mounts/{directory}", "/v1/mounts/" + encoded, 204);
+  ask("DELETE", "/v1/mounts/{directory}", "/v1/mounts/" + encoded + "?lazy=1", 204);
   EXPECT_EQ(ask("GET", "/v1/mounts", "/v1/mounts", 200)["mounts"].size(), 0U);
 }
 
