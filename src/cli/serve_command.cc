@@ -48,14 +48,19 @@ Result<int> check_config(Session& session) {
   MR_ASSIGN_OR_RETURN(Application* const application, session.application());
   MR_RETURN_IF_ERROR(check_settings(
       *application, session.store_is_embedded() ? MissingRoot::kCreate : MissingRoot::kRefuse));
+  // A daemon starts all the same, and serves everything else.
+  const Status mounts = check_mount_settings(session.settings());
   const std::string& file = session.loaded().config_file;
   if (session.output().json()) {
     MR_RETURN_IF_ERROR(session.output().document(
-        {{"good", true}, {"config_file", file.empty() ? Json(nullptr) : Json(file)}}));
+        {{"good", true},
+         {"config_file", file.empty() ? Json(nullptr) : Json(file)},
+         {"no_mounts", mounts.ok() ? Json(nullptr) : Json(mounts.message())}}));
   } else {
     MR_RETURN_IF_ERROR(session.output().line(
         file.empty() ? "the settings are good; there is no config file"
                      : fmt::format("the settings are good, with those in {}", file)));
+    if (!mounts.ok()) MR_RETURN_IF_ERROR(session.output().line("but " + mounts.message()));
   }
   return 0;
 }

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "daemon/control_body.h"
 #include "daemon/control_routes.h"
 #include "daemon/gateway.h"
@@ -9,6 +11,7 @@
 #include "frontends/fuse/fuse_passthrough.h"
 #include "frontends/fuse/mount_directory.h"
 #include "frontends/fuse/mount_facts.h"
+#include "platform/listening_socket.h"
 #include "platform/path.h"
 
 namespace millrace {
@@ -26,7 +29,20 @@ Json mount_document(const FuseMountInfo& mount) {
           {"passthrough_files", mount.passthrough_files}};
 }
 
+std::string keeper_socket(const Settings& settings) {
+  return join_path(settings.cache, "keeper.sock");
+}
+
 }  // namespace
+
+Status check_mount_settings(const Settings& settings) {
+  const Status path = check_unix_path(keeper_socket(settings));
+  if (path.ok()) return {};
+  return {path.code(),
+          fmt::format("nothing can be mounted with this 'cache', since its keeper needs "
+                      "a socket there: {}; set a shorter one",
+                      path.message())};
+}
 
 void FuseFrontEnd::add_routes(ControlRoutes& routes) {
   routes.add(HttpMethod::kGet, "/v1/mounts", [this](const ControlRequest&) { return list(); });
@@ -44,7 +60,7 @@ Status FuseFrontEnd::start(Gateway& gateway) {
                         .work = gateway.work(),
                         .metrics = gateway.metrics(),
                         .timeout = gateway.settings().timeout,
-                        .keeper_socket = join_path(gateway.directory(), "keeper.sock"),
+                        .keeper_socket = keeper_socket(gateway.settings()),
                         .restart = restart_});
   return mounts_->take_over();
 }
@@ -63,6 +79,7 @@ Result<Json> FuseFrontEnd::list() {
 }
 
 Result<Json> FuseFrontEnd::mount(const ControlRequest& request) {
+  MR_RETURN_IF_ERROR(check_mount_settings(gateway_->settings()));
   FuseMountPlan plan;
   ControlBody body(request.body);
   const std::string source = body.text("source").value_or("");

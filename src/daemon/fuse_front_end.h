@@ -4,10 +4,15 @@
 #include <string>
 #include <vector>
 
+#include "app/settings.h"
 #include "daemon/front_end.h"
 #include "frontends/fuse/fuse_mounts.h"
 
 namespace millrace {
+
+// Whether a daemon of these settings can mount: kInvalidArgument when the path of its cache leaves
+// no room for the keeper's socket. It serves all else then.
+Status check_mount_settings(const Settings& settings);
 
 // The mounts of this machine as a front end of the daemon: /v1/mounts, and what a killed daemon has
 // left at the start.

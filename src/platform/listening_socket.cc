@@ -74,13 +74,18 @@ Status remove_stale(const std::string& path, int type) {
 }  // namespace
 
 Result<ListeningSocket> ListeningSocket::unix_socket(const std::string& path, int type) {
-  if (const auto address = unix_address(path); !address) return failure(address.error());
+  MR_RETURN_IF_ERROR(check_unix_path(path));
   MR_RETURN_IF_ERROR(make_private_directories(std::string(parent_path(path))));
   MR_ASSIGN_OR_RETURN(std::unique_ptr<DiskLock> lock,
                       socket_disk().lock(path + ".lock", describe_this_process("millrace")));
   MR_RETURN_IF_ERROR(remove_stale(path, type));
   MR_ASSIGN_OR_RETURN(File socket, bind_unix_socket(path, type));
   return ListeningSocket(std::move(socket), std::move(lock));
+}
+
+Status check_unix_path(const std::string& path) {
+  const Result<sockaddr_un> address = unix_address(path);
+  return address ? Status() : address.error();
 }
 
 Result<File> bind_unix_socket(const std::string& path, int type) {

@@ -48,6 +48,9 @@ class ListeningSocket {
   std::unique_ptr<DiskLock> lock_;  // Makes sure that nobody else replaces the path.
 };
 
+// kInvalidArgument when a path is too long for a Unix socket, or empty.
+Status check_unix_path(const std::string& path);
+
 // A Unix socket at a path that must be free, for the owner alone, which already listens.
 Result<File> bind_unix_socket(const std::string& path, int type);
 

@@ -170,6 +170,27 @@ TEST_F(ServeCommand, ChecksWhatTheSettingsReferTo) {
   EXPECT_FALSE(std::filesystem::exists(path("a")));
 }
 
+TEST_F(ServeCommand, SaysWhenTheCacheIsTooLongAPathForMounts) {
+  const auto cache = [this](std::size_t bytes) {
+    return path("") + std::string(bytes - path("").size(), 'c');
+  };
+  const Outcome longest = millrace({"serve", "--check-config", "--cache", cache(95), "--json"});
+  EXPECT_EQ(longest.json()["no_mounts"], nullptr);
+  const Outcome longer = millrace({"serve", "--check-config", "--cache", cache(96)});
+  EXPECT_EQ(longer.exit_code, 0) << longer.err;
+  EXPECT_THAT(longer.out, HasSubstr("but nothing can be mounted with this 'cache'"));
+  EXPECT_THAT(longer.out, HasSubstr("keeper.sock' cannot be a socket"));
+  const Outcome json = millrace({"serve", "--check-config", "--cache", cache(96), "--json"});
+  EXPECT_TRUE(json.json()["good"]);
+  EXPECT_THAT(json.json()["no_mounts"], HasSubstr("set a shorter one"));
+  // A daemon says the same to who mounts, and serves the rest.
+  const Outcome mount = bash("mkdir $DIR/mnt; millrace --cache " + cache(96) + " mount $DIR/mnt");
+  EXPECT_NE(mount.exit_code, 0);
+  EXPECT_THAT(mount.err, HasSubstr("set a shorter one"));
+  EXPECT_EQ(millrace({"status"}).exit_code, 0);
+  EXPECT_EQ(millrace({"stop"}).exit_code, 0);
+}
+
 TEST_F(ServeCommand, ChecksTheFilesOfTlsAsAStartWould) {
   const TestTls certificates;
   write("server.pem", certificates.server().certificate_pem);
