@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "frontends/fuse/fuse_init.h"
+#include "frontends/fuse/request_buffer.h"
 
 namespace millrace {
 namespace {
@@ -76,10 +77,10 @@ void FuseSession::add_thread() {
 
 void FuseSession::serve() {
   const FuseReplies::TakesRequests marked;
-  alignas(8) std::array<std::byte, FuseDevice::kRequestBytesMax> buffer;
+  RequestBuffer buffer;
   while (!stopping_) {
     std::size_t length = 0;
-    const FuseDevice::Received received = connection_.device.receive(buffer, length);
+    const FuseDevice::Received received = connection_.device.receive(buffer.bytes(), length);
     if (received == FuseDevice::Received::kNothing) continue;
     if (received == FuseDevice::Received::kUnmounted) {
       over_ = true;
@@ -87,7 +88,7 @@ void FuseSession::serve() {
       break;
     }
     if (--idle_ == 0) add_thread();
-    dispatch(ByteView(buffer).first(length));
+    dispatch(buffer.bytes().first(length));
     ++idle_;
   }
   --idle_;
