@@ -11,10 +11,12 @@ import pathlib
 import signal
 from typing import Any
 
+import numpy as np
 import pytest
 
 import millrace
 from conftest import CLASSES, SAMPLES, STARTS, content, scale
+from millrace.torch_batch import to_torch
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
@@ -35,6 +37,14 @@ def batches(loader: Any) -> list[list[str]]:
 
 def length(sample: millrace.Sample) -> tuple[str, int]:
     return sample["__key__"], len(sample["data"])
+
+
+def test_arrays_that_this_torch_has_no_type_for_stay_arrays() -> None:
+    columns: Any = {"depth": np.array([1, 65535], np.uint16), "age": np.array([1, 2])}
+    tensors = to_torch(columns)
+    assert torch.is_tensor(tensors["age"])
+    assert torch.is_tensor(tensors["depth"]) == hasattr(torch, "uint16")
+    assert tensors["depth"].tolist() == [1, 65535]
 
 
 def test_tensors_of_a_loader(pets: str) -> None:
