@@ -1,12 +1,11 @@
 #include "bench/garbage_collection.h"
 
-#include <unistd.h>
-
 #include <chrono>
 #include <fstream>
-#include <sstream>
 #include <string>
 #include <thread>
+
+#include "bench/process_usage.h"
 
 namespace millrace::bench {
 namespace {
@@ -21,28 +20,14 @@ constexpr milliseconds kStep{250};
 // Of one core. At rest the daemons' timers take about 1 %, a collection much more than 30 %.
 constexpr double kRestingLoad = 0.15;
 
-// User and system time of a process so far, from /proc/PID/stat: the 14th and 15th word, counted
-// after the name, which may hold spaces.
-double process_cpu_s(const std::string& pid_file) {
-  long pid = 0;
+double cpu_s_of(const std::string& pid_file) {
+  pid_t pid = 0;
   std::ifstream(pid_file) >> pid;
-  std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
-  std::string line;
-  std::getline(stat, line);
-  const std::size_t name_end = line.rfind(')');
-  if (name_end == std::string::npos) return 0;
-  std::istringstream words(line.substr(name_end + 1));
-  std::string skipped;
-  for (int i = 0; i < 11; ++i)
-    words >> skipped;
-  double user = 0;
-  double system = 0;
-  words >> user >> system;
-  return (user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+  return process_cpu_s(pid);
 }
 
 double server_cpu_s(const std::string& directory) {
-  return process_cpu_s(directory + "/rgw.pid") + process_cpu_s(directory + "/osd.pid");
+  return cpu_s_of(directory + "/rgw.pid") + cpu_s_of(directory + "/osd.pid");
 }
 
 }  // namespace

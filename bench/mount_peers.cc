@@ -11,8 +11,8 @@
 
 #include <fmt/format.h>
 
-#include "bench/mounted_home.h"
 #include "bench/peer_process.h"
+#include "bench/process_usage.h"
 #include "bench/upload_peers.h"
 
 namespace millrace::bench {

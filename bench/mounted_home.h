@@ -43,8 +43,4 @@ class MountedHome {
   bool mounted_ = false;
 };
 
-// User and system time of a process, and the most memory that it had.
-double process_cpu_s(pid_t process);
-double process_rss_mib_max(pid_t process);
-
 }  // namespace millrace::bench

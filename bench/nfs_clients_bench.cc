@@ -16,7 +16,7 @@
 #include "base/random.h"
 #include "bench/bench_options.h"
 #include "bench/bench_report.h"
-#include "bench/mounted_home.h"
+#include "bench/process_usage.h"
 #include "bench/served_tree.h"
 #include "tests/frontends/nfs4/nfs_client_session.h"
 

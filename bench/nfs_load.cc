@@ -10,14 +10,13 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <fstream>
-#include <sstream>
 #include <stdexcept>
 
 #include <fmt/format.h>
 
 #include "base/bytes.h"
 #include "base/random.h"
+#include "bench/process_usage.h"
 #include "platform/file.h"
 #include "tests/frontends/nfs4/nfs_client_session.h"
 
@@ -139,19 +138,6 @@ struct Listener {
 }
 
 }  // namespace
-
-double process_cpu_s(pid_t pid) {
-  std::ostringstream text;
-  text << std::ifstream(fmt::format("/proc/{}/stat", pid)).rdbuf();
-  std::istringstream fields(text.str().substr(text.str().rfind(')') + 2));
-  std::string skipped;
-  for (int i = 0; i < 11; ++i)
-    fields >> skipped;
-  double user = 0;
-  double system = 0;
-  fields >> user >> system;
-  return (user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
-}
 
 void nfs_read_through(const NfsTarget& target, const std::string& file) {
   NfsConnection connection(target.port);

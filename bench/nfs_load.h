@@ -18,9 +18,6 @@ struct NfsTarget {
   std::string directory;  // "/data": where the files of the benchmark are.
 };
 
-// User and system time of a process so far.
-double process_cpu_s(pid_t pid);
-
 // Reads a file once, in order.
 void nfs_read_through(const NfsTarget& target, const std::string& file);
 

@@ -43,6 +43,10 @@ elseif(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSI
   # GCC 12 reports overlapping copies inside std::string that cannot happen (GCC bug 105651).
   target_compile_options(millrace_flags INTERFACE -Wno-restrict)
 endif()
+if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # GCC takes a .cc file that is included for a header, and warns of anonymous namespaces in it.
+  target_compile_options(millrace_flags INTERFACE -Wno-subobject-linkage)
+endif()
 if(MILLRACE_WERROR)
   target_compile_options(millrace_flags INTERFACE -Werror)
 endif()
