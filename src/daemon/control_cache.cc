@@ -55,7 +55,7 @@ void add_long(ControlRoutes& routes, Gateway& gateway, HttpMethod method, std::s
               LongHandler handler) {
   routes.add_waiting(
       method, pattern, [&gateway, handler](ControlRequest request, Completion<ControlAnswer> done) {
-        gateway.background().resume(
+        gateway.long_requests().resume(
             [&gateway, handler, request = std::move(request), done = std::move(done)]() mutable {
               done.complete(handler(gateway, request));
             });

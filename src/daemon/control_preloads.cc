@@ -93,8 +93,8 @@ void show_preload(Gateway& gateway, const ControlRequest& request, Completion<Co
   const TimePoint deadline = gateway.clock().now() + std::min(*wait, kPreloadWaitMax);
   gateway.preloads().wait(
       request.context.with_deadline(deadline), id,
-      Completion<PreloadInfo>(gateway.background(), [&gateway, id, done = std::move(done)](
-                                                        const Result<PreloadInfo>& waited) mutable {
+      Completion<PreloadInfo>(gateway.work(), [&gateway, id, done = std::move(done)](
+                                                  const Result<PreloadInfo>& waited) mutable {
         // Once more, for what costs a look at the leases.
         const Result<PreloadInfo> now = waited ? gateway.preloads().find(id) : waited;
         if (now) {
@@ -117,8 +117,8 @@ void add_preload_routes(ControlRoutes& routes, Gateway& gateway) {
   // Reading the manifest of a large version takes longer than other requests may.
   routes.add_waiting(HttpMethod::kPost, "/v1/preloads",
                      [&gateway](ControlRequest request, Completion<ControlAnswer> done) {
-                       gateway.background().resume([&gateway, request = std::move(request),
-                                                    done = std::move(done)]() mutable {
+                       gateway.preload_starts().resume([&gateway, request = std::move(request),
+                                                        done = std::move(done)]() mutable {
                          done.complete(start_preload(gateway, request));
                        });
                      });

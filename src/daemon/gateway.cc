@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kFetchThreads = 2;
 // They wait for the store and for disks more than they compute.
 constexpr std::size_t kWorkThreads = 32;
-constexpr std::size_t kBackgroundThreads = 4;
+constexpr std::size_t kLongRequestThreads = 4;
 constexpr std::size_t kBucketThreads = 8;
 // Ask again for what lists and names have old answers to: while the store hangs, each waits for it.
 constexpr std::size_t kRefreshThreads = 4;
@@ -88,7 +88,9 @@ Gateway::Gateway(Application& application, std::shared_ptr<ObjectStore> store)
       disk_pool_({.name = "cache", .threads = application.settings().disk_threads}),
       fetch_({.name = "fetch", .threads = kFetchThreads}),
       work_({.name = "work", .threads = kWorkThreads}),
-      background_({.name = "background", .threads = kBackgroundThreads}),
+      saves_({.name = "saves"}),
+      long_requests_({.name = "long_requests", .threads = kLongRequestThreads}),
+      preload_starts_({.name = "preload_start"}),
       bucket_requests_({.name = "buckets", .threads = kBucketThreads}),
       refreshes_({.name = "refresh", .threads = kRefreshThreads}),
       bucket_refreshes_({.name = "bucket_refresh", .threads = kBucketThreads}),
@@ -114,13 +116,13 @@ Result<std::unique_ptr<Gateway>> Gateway::open(Application& application, Missing
   MR_ASSIGN_OR_RETURN(gateway->usage_,
                       Usage::open({.disk = gateway->disk_,
                                    .clock = gateway->clock(),
-                                   .work = gateway->background_,
+                                   .work = gateway->saves_,
                                    .path = join_path(gateway->directory(), "usage")}));
   MR_ASSIGN_OR_RETURN(
       gateway->failed_samples_,
       FailedSamples::open({.disk = gateway->disk_,
                            .clock = gateway->clock(),
-                           .work = gateway->background_,
+                           .work = gateway->saves_,
                            .path = join_path(gateway->directory(), "failed_samples")}));
   gateway->trees_ = std::make_unique<Trees>(*gateway);
   MR_RETURN_IF_ERROR(gateway->open_services());
@@ -129,6 +131,7 @@ Result<std::unique_ptr<Gateway>> Gateway::open(Application& application, Missing
 
 Status Gateway::open_cache() {
   BlockCacheOptions options = options_for_memory(settings().memory_max_bytes);
+  options.fetches.timeout = settings().timeout;
   MR_ASSIGN_OR_RETURN(options.directories.emplace_back(),
                       cache_directory(settings(), clock().wall_now()));
   MR_ASSIGN_OR_RETURN(cache_, DiskBlockCache::open({.disk = disk_,

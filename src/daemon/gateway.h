@@ -50,8 +50,10 @@ class Gateway {
   EventLoop& net() { return net_; }
   // Answers requests, and may block.
   Executor& work() { return work_; }
-  // What nobody waits for: preloads, scrubs. May block for long.
-  Executor& background() { return background_; }
+  // Clients wait for them for as long as it takes: looks at all that is cached, and starts of
+  // preloads, one at a time. Nothing else is held up by them.
+  Executor& long_requests() { return long_requests_; }
+  Executor& preload_starts() { return preload_starts_; }
 
   ObjectStore& store() { return *store_; }
   const StoreId& store_id() const { return store_id_; }
@@ -90,7 +92,9 @@ class Gateway {
   ThreadPool disk_pool_;
   ThreadPool fetch_;
   ThreadPool work_;
-  ThreadPool background_;
+  ThreadPool saves_;
+  ThreadPool long_requests_;
+  ThreadPool preload_starts_;
   ThreadPool bucket_requests_;
   ThreadPool refreshes_;
   ThreadPool bucket_refreshes_;

@@ -1,4 +1,6 @@
 // Preloads, the cache by versions and usage as clients of the control interface see them.
+#include <latch>
+
 #include <gtest/gtest.h>
 
 #include "tests/daemon/daemon_world.h"
@@ -50,6 +52,19 @@ TEST_F(ControlPreloadsTest, FromTheAskingToTheGate) {
   const RawClient::Answer dropped = world_.ask("DELETE", "/v1/cache/versions/pets/v1");
   EXPECT_EQ(dropped.status, 200) << dropped.body;
   EXPECT_EQ(world_.document("/v1/cache/versions")["versions"].size(), 0U);
+}
+
+TEST_F(ControlPreloadsTest, TheGateAnswersWhateverElseTakesLong) {
+  const std::string id = post("/v1/preloads", {{"version", "pets@v1"}}).value("preload", "");
+  // Shared, because those that have no thread yet look at it when the test is over.
+  const auto release = std::make_shared<std::latch>(1);
+  // More than there are threads for any of them.
+  for (int n = 0; n < 16; ++n) {
+    world_.gateway().long_requests().resume([release] { release->wait(); });
+    world_.gateway().preload_starts().resume([release] { release->wait(); });
+  }
+  EXPECT_EQ(world_.document("/v1/preloads/" + id + "?wait=1m")["state"], "ready");
+  release->count_down();
 }
 
 TEST_F(ControlPreloadsTest, GoesOnInTheNextDaemon) {
