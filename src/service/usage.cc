@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <functional>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -32,18 +33,25 @@ constexpr std::string_view kBucketsPath = "/buckets/";
 
 using NamedCounts = std::vector<std::pair<std::string, UsageCounts>>;
 
-// Those that were read most, and the others together.
-NamedCounts most_read(const std::map<std::string, UsageCounts>& by_name, std::size_t names_max) {
+// Those in `named`, and the others together. Where there is room, those that were read most are
+// named, and stay so: the sum of the others would sink when one leaves it, and no counter may.
+NamedCounts shown_by_name(const std::map<std::string, UsageCounts>& by_name, std::size_t names_max,
+                          std::set<std::string>& named) {
   NamedCounts shown(by_name.begin(), by_name.end());
   std::ranges::sort(shown, std::greater(), [](const auto& entry) {
     return std::pair(entry.second.read_bytes, entry.first);
   });
-  if (shown.size() <= names_max) return shown;
-  UsageCounts rest;
-  for (std::size_t i = names_max; i < shown.size(); ++i)
-    rest += shown[i].second;
-  shown.resize(names_max);
-  shown.emplace_back(std::string(kOtherUsage), rest);
+  std::optional<UsageCounts> others;
+  std::erase_if(shown, [&](const auto& entry) {
+    const auto& [name, counts] = entry;
+    const bool is_one = name != kOtherUsage;
+    if (is_one && named.size() < names_max) named.insert(name);
+    if (is_one && named.contains(name)) return false;
+    others = others.value_or(UsageCounts());
+    *others += counts;
+    return true;
+  });
+  if (others) shown.emplace_back(std::string(kOtherUsage), *others);
   return shown;
 }
 
@@ -270,8 +278,9 @@ std::string Usage::render_prometheus(std::size_t names_max) {
       versions[name] += row.counts;
     }
   }
-  return render_series("version", most_read(versions, names_max)) +
-         render_series("bucket", most_read(buckets, names_max));
+  MutexLock lock(mutex_);
+  return render_series("version", shown_by_name(versions, names_max, named_versions_)) +
+         render_series("bucket", shown_by_name(buckets, names_max, named_buckets_));
 }
 
 }  // namespace millrace

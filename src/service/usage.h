@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,8 +57,8 @@ class Usage final : public ReadObserver {
   std::vector<UsageRow> rows() MR_EXCLUDES(mutex_);
   // Writes the file if anything was counted. Blocks.
   Status save() MR_EXCLUDES(saving_, mutex_);
-  // By version and by bucket, in the Prometheus text format: at most `names_max` of each that were
-  // read most, the others together.
+  // By version and by bucket, in the Prometheus text format: at most `names_max` of each, the others
+  // together. What was shown by its name once always is.
   std::string render_prometheus(std::size_t names_max) MR_EXCLUDES(mutex_);
 
  private:
@@ -82,6 +83,9 @@ class Usage final : public ReadObserver {
   std::map<UsageKey, std::shared_ptr<Account>> accounts_ MR_GUARDED_BY(mutex_);
   std::map<UsageKey, Row> rows_ MR_GUARDED_BY(mutex_);
   bool changed_ MR_GUARDED_BY(mutex_) = false;
+  // What has series of its own.
+  std::set<std::string> named_versions_ MR_GUARDED_BY(mutex_);
+  std::set<std::string> named_buckets_ MR_GUARDED_BY(mutex_);
 
   PeriodicSave saves_;
 };

@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "base/manual_clock.h"
@@ -155,6 +156,30 @@ TEST_F(UsageTest, MetricsAreByVersionAndBounded) {
             std::string::npos);
   EXPECT_EQ(page.find("d3@v1"), std::string::npos);
   EXPECT_EQ(page.find("uid:1"), std::string::npos);
+}
+
+TEST_F(UsageTest, NoSeriesEverSinks) {
+  const auto usage = open();
+  const auto read = [&](const std::string& version, std::uint64_t bytes) {
+    usage->account(version, {.principal = "uid:1", .run = ""})->add_read(bytes);
+  };
+  const auto shown = [&](const std::string& version, std::uint64_t bytes) {
+    const std::string line =
+        fmt::format("millrace_version_read_bytes_total{{version=\"{}\"}} {}\n", version, bytes);
+    return usage->render_prometheus(2).find(line) != std::string::npos;
+  };
+  read("a@v1", 3);
+  read("b@v1", 2);
+  read("c@v1", 1);
+  // What rows that were folded together are called.
+  read("(other)", 10);
+  EXPECT_TRUE(shown("a@v1", 3));
+  EXPECT_TRUE(shown("b@v1", 2));
+  EXPECT_TRUE(shown("(other)", 11));
+  read("c@v1", 100);
+  EXPECT_TRUE(shown("b@v1", 2));
+  EXPECT_TRUE(shown("(other)", 111));
+  EXPECT_FALSE(shown("c@v1", 101));
 }
 
 TEST_F(UsageTest, MetricsOfBucketsAreApart) {
