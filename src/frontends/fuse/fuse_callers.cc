@@ -10,8 +10,40 @@ namespace millrace {
 namespace {
 
 constexpr std::string_view kRunVariable = "MILLRACE_RUN=";
-// Where logins, services and the system itself live: no jobs.
+// Where logins, services and the system itself live: no jobs by themselves.
 constexpr std::string_view kOrdinaryGroups[] = {"/user.slice", "/system.slice", "/init.scope"};
+
+// Whether a component of a group's path is a job of Slurm ("job_7"), a pod of Kubernetes
+// ("kubepods-burstable-pod<uid>.slice", "pod<uid>") or a container of Docker or Podman
+// ("docker-<id>.scope"). What is below it, steps and tasks, belongs to the same job.
+bool is_job(std::string_view component) {
+  const auto rest_of = [&](std::string_view prefix) {
+    return component.starts_with(prefix) ? component.substr(prefix.size()) : std::string_view();
+  };
+  const std::string_view job = rest_of("job_");
+  if (!job.empty() && job.find_first_not_of("0123456789") == std::string_view::npos) return true;
+  if (component.starts_with("kubepods-") && component.find("-pod") != std::string_view::npos) {
+    return true;
+  }
+  // A pod's id has 36 characters, with or without its hyphens 32.
+  if (rest_of("pod").size() >= 32) return true;
+  return component.ends_with(".scope") &&
+         (component.starts_with("docker-") || component.starts_with("libpod-"));
+}
+
+// The part of a group's path that names a job; empty where the process belongs to none. What is not
+// known is a job by itself, unless it is where logins and services live.
+std::string_view job_group(std::string_view group) {
+  for (std::size_t begin = 1; begin < group.size();) {
+    const std::size_t end = std::min(group.find('/', begin), group.size());
+    if (is_job(group.substr(begin, end - begin))) return group.substr(0, end);
+    begin = end + 1;
+  }
+  for (const std::string_view ordinary : kOrdinaryGroups) {
+    if (group.starts_with(ordinary)) return {};
+  }
+  return group.size() > 1 ? group : std::string_view();
+}
 
 // The group of the one hierarchy that counts, after "0::".
 std::string_view unified_group(std::string_view groups) {
@@ -36,12 +68,8 @@ std::string run_of_process(const std::string& environment, const std::string& co
     }
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
-  const std::string_view group = unified_group(control_groups);
-  if (group.size() <= 1) return "";
-  for (const std::string_view ordinary : kOrdinaryGroups) {
-    if (group.starts_with(ordinary)) return "";
-  }
-  return fmt::format("cgroup:{}", group);
+  const std::string_view group = job_group(unified_group(control_groups));
+  return group.empty() ? "" : fmt::format("cgroup:{}", group);
 }
 
 std::shared_ptr<const Caller> FuseCallers::caller(std::uint32_t uid, std::uint32_t pid,

@@ -93,11 +93,35 @@ TEST(FuseErrno, TheSameFailureHasANumberForEachAttempt) {
 
 TEST(FuseCallers, ARunIsNamedByTheEnvironmentElseByTheJobsControlGroup) {
   const std::string with_run("A=1\0MILLRACE_RUN=exp42\0B=2\0", 27);
-  EXPECT_EQ(run_of_process(with_run, "0::/slurm/job_7\n"), "exp42");
-  EXPECT_EQ(run_of_process("A=1", "1:cpu:/x\n0::/slurm/job_7\n"), "cgroup:/slurm/job_7");
+  EXPECT_EQ(run_of_process(with_run, "0::/batch/7\n"), "exp42");
+  EXPECT_EQ(run_of_process("A=1", "1:cpu:/x\n0::/batch/7\n"), "cgroup:/batch/7");
   EXPECT_EQ(run_of_process("", "0::/user.slice/user-0.slice\n"), "");
   EXPECT_EQ(run_of_process("", "0::/\n"), "");
   EXPECT_EQ(run_of_process("", ""), "");
+}
+
+TEST(FuseCallers, AllOfAJobIsOneRun) {
+  const std::string pod = "8f1c2a34-5b6d-4e7f-8a9b-0c1d2e3f4a5b";
+  const std::string slurm = "/system.slice/slurmstepd.scope/job_7";
+  const std::string kubernetes =
+      "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod8f1c2a34_5b6d.slice";
+  const std::string docker = "/system.slice/docker-0123456789abcdef.scope";
+  const std::string podman =
+      "/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-1.scope";
+  for (const auto& [group, run] : std::vector<std::pair<std::string, std::string>>{
+           {slurm + "/step_0/user/task_3", slurm},
+           {slurm + "/step_batch/user/task_0", slurm},
+           {kubernetes + "/cri-containerd-01.scope", kubernetes},
+           {"/kubepods/burstable/pod" + pod + "/01ab", "/kubepods/burstable/pod" + pod},
+           {docker, docker},
+           {podman + "/container", podman},
+           {"/docker/0123", "/docker/0123"}}) {
+    EXPECT_EQ(run_of_process("", "0::" + group + "\n"), "cgroup:" + run);
+  }
+  for (const std::string group : {"/system.slice/slurmd.service", "/system.slice/cron.service",
+                                  "/user.slice/user-0.slice/session-1.scope", "/init.scope"}) {
+    EXPECT_EQ(run_of_process("", "0::" + group + "\n"), "");
+  }
 }
 
 TEST(MountFacts, ComeBackAsTheyWere) {
