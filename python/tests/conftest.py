@@ -34,13 +34,11 @@ def content(path: str) -> bytes:
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[pathlib.Path]:
     """Everything that Millrace writes goes here."""
     directory = tmp_path_factory.mktemp("home")
-    (directory / "runtime").mkdir(mode=0o700)
     for name in [name for name in os.environ if name.startswith("MILLRACE_")]:
         if name not in ("MILLRACE_BIN", "MILLRACE_LIBRARY", "MILLRACE_SCALE"):
             del os.environ[name]
     os.environ.update(XDG_DATA_HOME=str(directory / "data"),
                       XDG_CONFIG_HOME=str(directory / "config"),
-                      XDG_RUNTIME_DIR=str(directory / "runtime"),
                       MILLRACE_CACHE_SIZE="1GiB")
     os.environ.setdefault("MILLRACE_BIN", str(SOURCE / "build" / "release" / "millrace"))
     yield directory

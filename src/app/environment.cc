@@ -60,8 +60,6 @@ UserDirectories user_directories(const EnvironmentLookup& environment, const std
   }
   directories.data = absolute("XDG_DATA_HOME").value_or(base + "/.local/share") + "/millrace";
   directories.config = absolute("XDG_CONFIG_HOME").value_or(base + "/.config") + "/millrace";
-  const auto runtime = absolute("XDG_RUNTIME_DIR");
-  directories.runtime = runtime ? *runtime + "/millrace" : directories.data;
   return directories;
 }
 

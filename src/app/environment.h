@@ -21,8 +21,6 @@ EnvironmentLookup process_environment();
 struct UserDirectories {
   std::string data;    // ~/.local/share/millrace
   std::string config;  // ~/.config/millrace
-  // $XDG_RUNTIME_DIR/millrace, or the data directory where the session has none.
-  std::string runtime;
   // The directory in the temporary one that stands for a home which the user does not have. Empty
   // for all others.
   std::string substitute;

@@ -54,7 +54,7 @@ struct SettingSpec {
   std::string_view variable;      // "MILLRACE_LOG_LEVEL".
   std::string_view flag;          // "--log-level".
   std::string_view placeholder;   // What the help shows for the value: "LEVEL".
-  std::string_view default_text;  // As documented; "<data>" and "<runtime>" are directories.
+  std::string_view default_text;  // As documented; "<data>" is a directory.
   std::string_view help;
   std::vector<std::string> choices;  // Empty: anything that apply() takes.
   // Parses `text` into its member. The message says what was expected; the caller adds where.

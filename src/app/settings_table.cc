@@ -226,7 +226,7 @@ const auto kSettings = std::to_array<SettingSpec>({
      "MILLRACE_SOCKET",
      "--socket",
      "PATH",
-     "<runtime>/millrace.sock",
+     "<data>/millrace.sock",
      "Unix socket of the daemon on this machine",
      {},
      set_socket},
@@ -390,7 +390,6 @@ std::string default_text(const SettingSpec& spec, const EnvironmentLookup& envir
     return url.to_string();
   }
   fill("<data>", directories.data);
-  fill("<runtime>", directories.runtime);
   return text;
 }
 

@@ -17,7 +17,6 @@ class DaemonAbiTest : public AbiWorld {
  protected:
   DaemonAbiTest() {
     ::setenv("HOME", home.root().c_str(), 1);
-    ::unsetenv("XDG_RUNTIME_DIR");
     ::unsetenv("XDG_DATA_HOME");
     engine = "daemon";
     make_files(3, 40);

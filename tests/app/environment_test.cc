@@ -31,7 +31,6 @@ TEST(UserDirectoriesTest, WithoutHomeTheListOfUsersSaysWhereFilesBelong) {
   const UserDirectories listed = user_directories(environment_of({{"HOME", "here"}}), "/listed");
   EXPECT_EQ(listed.data, "/listed/.local/share/millrace");
   EXPECT_EQ(listed.config, "/listed/.config/millrace");
-  EXPECT_EQ(listed.runtime, listed.data);
   EXPECT_EQ(listed.substitute, "");
 }
 

@@ -47,7 +47,6 @@ NfsGateway::~NfsGateway() { kill(); }
 ChildOptions NfsGateway::child_options(const std::string& output) const {
   return {.output_file = output,
           .environment = {{"HOME", directory_},
-                          {"XDG_RUNTIME_DIR", directory_},
                           {"XDG_CONFIG_HOME", directory_},
                           {"XDG_DATA_HOME", directory_}}};
 }
