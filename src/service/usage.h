@@ -57,8 +57,8 @@ class Usage final : public ReadObserver {
   std::vector<UsageRow> rows() MR_EXCLUDES(mutex_);
   // Writes the file if anything was counted. Blocks.
   Status save() MR_EXCLUDES(saving_, mutex_);
-  // By version and by bucket, in the Prometheus text format: at most `names_max` of each, the others
-  // together. What was shown by its name once always is.
+  // By version and by bucket, in the Prometheus text format: at most `names_max` of each, and the
+  // others together. What was shown by its name once always is.
   std::string render_prometheus(std::size_t names_max) MR_EXCLUDES(mutex_);
 
  private:
