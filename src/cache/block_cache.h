@@ -72,7 +72,8 @@ class BlockCache {
                                                                 const ObjectVersion& object) = 0;
 
   // Gets the range onto the disk. What is speculative waits until no reader's fetch does, and takes
-  // no memory once it is on the disk. kResourceExhausted when it does not fit.
+  // no memory once it is on the disk. kResourceExhausted when no room can be made for it;
+  // kUnavailable while the disk fails.
   virtual Status warm(const RequestContext& context, const ObjectVersion& object, ByteRange range,
                       Urgency urgency) = 0;
   // Somebody will probably read the range soon: it is fetched when no reader's fetch waits, and

@@ -282,11 +282,12 @@ bool CachedObject::may_write(const Flight& flight) {
   });
 }
 
-void CachedObject::retire(const std::shared_ptr<Flight>& flight, bool written) {
+void CachedObject::retire(const std::shared_ptr<Flight>& flight, std::optional<CacheSkip> skipped) {
   std::vector<Task> ended;
   {
     MutexLock lock(mutex_);
-    if (written) {
+    flight->skipped = skipped;
+    if (!skipped) {
       on_disk_.set(flight->units);
       ready_units_.fetch_add(ready_.set(flight->units), std::memory_order_relaxed);
     }

@@ -120,9 +120,9 @@ class CachedObject {
   Result<StoredObject*> create(const std::function<Result<std::unique_ptr<StoredObject>>()>& make);
   // Whether a landed flight may be written: not while its blocks are being freed.
   bool may_write(const Flight& flight);
-  // The flight ends; `written`: its units are on the disk now. They stay in memory only for a
-  // reader who is still to come.
-  void retire(const std::shared_ptr<Flight>& flight, bool written);
+  // The flight ends, and its units are on the disk now unless they were `skipped`. They stay in
+  // memory only for a reader who is still to come.
+  void retire(const std::shared_ptr<Flight>& flight, std::optional<CacheSkip> skipped);
 
   // ---- Bytes that are in memory as well as on the disk.
   void add_fresh(FreshPiece piece);

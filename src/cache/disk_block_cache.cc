@@ -341,10 +341,10 @@ Status DiskBlockCache::fetch(const RequestContext& context,
                              Urgency urgency) {
   const bool is_ahead = urgency == Urgency::kSpeculative;
   const ByteRange bytes = bytes_of(units, object->version().size());
+  CachedObject::Needs needs;
   for (;;) {
-    const CachedObject::Needs needs = is_ahead
-                                          ? object->prepare_ahead(units, parts_.fetch_units_max)
-                                          : object->prepare(bytes, parts_.fetch_units_max, false);
+    needs = is_ahead ? object->prepare_ahead(units, parts_.fetch_units_max)
+                     : object->prepare(bytes, parts_.fetch_units_max, false);
     filler_.start(object, needs.new_ones, context.account());
     Status status = wait_for(context, *object, needs.flights);
     if (status.ok()) break;
@@ -355,12 +355,16 @@ Status DiskBlockCache::fetch(const RequestContext& context,
     MR_RETURN_IF_ERROR(context.check(environment_.clock));
   }
   verifier_.check(*object, units, CacheDamage::kRead, false);
-  if (!object->all_ready(units)) {
+  if (object->all_ready(units)) return {};
+  const std::string& key = object->version().key().value();
+  const bool had_no_room = std::ranges::any_of(
+      needs.flights, [](const auto& flight) { return flight->skipped == CacheSkip::kNoRoom; });
+  if (had_no_room) {
     return {StatusCode::kResourceExhausted,
-            fmt::format("'{}' does not fit into the cache beside what is leased or in use",
-                        object->version().key().value())};
+            fmt::format("'{}' does not fit into the cache beside what is leased or in use", key)};
   }
-  return {};
+  return {StatusCode::kUnavailable,
+          fmt::format("'{}' was fetched, but the cache's disk does not keep it just now", key)};
 }
 
 Status DiskBlockCache::drop(const RequestContext& context, const ObjectVersion& object) {

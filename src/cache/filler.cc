@@ -123,7 +123,7 @@ void Filler::landed(const ObjectPtr& object, const FlightPtr& flight,
   object->land(*flight, data);
   std::optional<Gate::Pass> pass = writes_.enter();
   if (!pass) {
-    object->retire(flight, false);
+    object->retire(flight, CacheSkip::kBusy);
     return;
   }
   // The fetch goes along: its bytes count as in flight until they are written.
@@ -134,28 +134,26 @@ void Filler::landed(const ObjectPtr& object, const FlightPtr& flight,
 
 void Filler::write(const ObjectPtr& object, const FlightPtr& flight, const Slice& data,
                    const std::vector<std::uint32_t>& checksums) {
-  const bool written = keep(object, *flight, data, checksums);
+  const std::optional<CacheSkip> skipped = keep(object, *flight, data, checksums);
   // Before it ends, so that its reader finds it in memory at any moment.
-  if (written && flight->is_ahead) fresh_.add(object, flight->units, data);
-  object->retire(flight, written);
+  if (!skipped && flight->is_ahead) fresh_.add(object, flight->units, data);
+  object->retire(flight, skipped);
 }
 
-bool Filler::keep(const ObjectPtr& object, const Flight& flight, const Slice& data,
-                  const std::vector<std::uint32_t>& checksums) {
+std::optional<CacheSkip> Filler::keep(const ObjectPtr& object, const Flight& flight,
+                                      const Slice& data,
+                                      const std::vector<std::uint32_t>& checksums) {
   const ObjectVersion& version = object->version();
   CacheDirectory& directory = directories_.of(version.digest());
   if (!directory.may_write()) {
-    skip(CacheSkip::kDiskFailure);
-    return false;
+    return skip(CacheSkip::kDiskFailure);
   }
   if (!object->may_write(flight)) {
-    skip(CacheSkip::kBusy);
-    return false;
+    return skip(CacheSkip::kBusy);
   }
   const std::uint64_t room = CacheDirectory::room_for(version, flight.units);
   if (!directories_.make_room(directory, room)) {
-    skip(CacheSkip::kNoRoom);
-    return false;
+    return skip(CacheSkip::kNoRoom);
   }
   StoredObject* stored = object->stored();
   Status status;
@@ -175,8 +173,7 @@ bool Filler::keep(const ObjectPtr& object, const Flight& flight, const Slice& da
     directory.note_write_failure(status);
     // The disk is fuller than we thought: others write to it, and they come first.
     if (status.code() == StatusCode::kResourceExhausted) directories_.enforce_limit(directory);
-    skip(CacheSkip::kDiskFailure);
-    return false;
+    return skip(CacheSkip::kDiskFailure);
   }
   for (std::uint32_t first = flight.units.first; first < flight.units.end();) {
     const std::uint32_t block = first / kBlockUnits;
@@ -185,11 +182,12 @@ bool Filler::keep(const ObjectPtr& object, const Flight& flight, const Slice& da
     directory.space().fill(version.digest(), block, static_cast<std::uint32_t>(bytes));
     first = end;
   }
-  return true;
+  return std::nullopt;
 }
 
-void Filler::skip(CacheSkip why) {
+CacheSkip Filler::skip(CacheSkip why) {
   metrics_.counter(MetricId::kCacheFillsSkipped, {static_cast<std::size_t>(why)}).add();
+  return why;
 }
 
 }  // namespace millrace

@@ -45,9 +45,10 @@ class Filler {
   void landed(const ObjectPtr& object, const FlightPtr& flight, Result<FetchQueue::Fetched> result);
   void write(const ObjectPtr& object, const FlightPtr& flight, const Slice& data,
              const std::vector<std::uint32_t>& checksums);
-  bool keep(const ObjectPtr& object, const Flight& flight, const Slice& data,
-            const std::vector<std::uint32_t>& checksums);
-  void skip(CacheSkip why);
+  // Nothing when it was written.
+  std::optional<CacheSkip> keep(const ObjectPtr& object, const Flight& flight, const Slice& data,
+                                const std::vector<std::uint32_t>& checksums);
+  CacheSkip skip(CacheSkip why);
   std::shared_ptr<ObjectStore> store_of(const StoreId& id);
 
   FetchQueue& fetches_;

@@ -13,6 +13,7 @@
 #include "base/task.h"
 #include "cache/fetch_queue.h"
 #include "cache/unit.h"
+#include "metrics/metric_table.h"
 
 namespace millrace {
 
@@ -36,6 +37,8 @@ struct Flight {
   std::vector<Waiter> waiters = {};
   // Set when the data has come and was checked, or cannot be had.
   std::optional<Result<Slice>> outcome = {};
+  // Set when it ends and nothing was written.
+  std::optional<CacheSkip> skipped = {};
   std::vector<Task> waiters_for_end = {};
 };
 

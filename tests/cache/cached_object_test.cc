@@ -54,7 +54,7 @@ class CachedObjectTest : public ::testing::Test {
       object.land(*flight, bytes_for(*flight));
       ASSERT_TRUE(object.may_write(*flight));
       ASSERT_TRUE(object.create([] { return std::make_unique<NoStoredObject>(); }));
-      object.retire(flight, true);
+      object.retire(flight, std::nullopt);
     }
     ASSERT_TRUE(object.all_ready(units));
   }
@@ -183,7 +183,7 @@ TEST_F(CachedObjectTest, UnitsAreReadyOnceTheyAreWritten) {
   object.wait_for_end(flight, [&] { ++ended; });
   EXPECT_EQ(ended, 0);
   ASSERT_TRUE(object.create([] { return std::make_unique<NoStoredObject>(); }));
-  object.retire(flight, true);
+  object.retire(flight, std::nullopt);
   EXPECT_EQ(ended, 1);
   object.wait_for_end(flight, [&] { ++ended; });
   EXPECT_EQ(ended, 2);
@@ -196,7 +196,7 @@ TEST_F(CachedObjectTest, WhatCouldNotBeWrittenIsFetchedAgain) {
   load();
   const FlightPtr flight = prepare({0, 2}).new_ones[0];
   object.land(*flight, bytes_for(*flight));
-  object.retire(flight, false);
+  object.retire(flight, CacheSkip::kNoRoom);
   EXPECT_FALSE(object.all_ready({0, 2}));
   EXPECT_EQ(prepare({0, 2}).new_ones.size(), 1u);
 }
@@ -276,7 +276,7 @@ TEST_F(CachedObjectTest, WhatFliesIsNotFreed) {
   EXPECT_TRUE(object.all_ready({0, 2}));
   object.land(*flight, bytes_for(*flight));
   EXPECT_EQ(object.begin_freeing({0, 64}), CachedObject::Freeing::kBusy) << "it is being written";
-  object.retire(flight, true);
+  object.retire(flight, std::nullopt);
   EXPECT_EQ(object.begin_freeing({0, 64}), CachedObject::Freeing::kStarted);
 }
 
@@ -335,7 +335,7 @@ TEST_F(CachedObjectTest, ARemovedObjectIsReadButNotWritten) {
   const FlightPtr flight = prepare({0, 1}).new_ones.at(0);
   object.land(*flight, bytes_for(*flight));
   EXPECT_FALSE(object.may_write(*flight));
-  object.retire(flight, false);
+  object.retire(flight, CacheSkip::kNoRoom);
   EXPECT_EQ(object.begin_freeing({0, 64}), CachedObject::Freeing::kBusy);
   EXPECT_FALSE(object.begin_distrust({0, 1}));
   object.verified({0, 1}, object.generation());

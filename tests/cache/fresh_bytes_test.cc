@@ -67,7 +67,7 @@ TEST_F(FreshBytesTest, WhatWasReadOnItsWayIsNotKept) {
   for (const auto& flight : flights) {
     object->land(*flight, content.part(flight->units.first * kUnitBytes, 4 * kUnitBytes));
     add(object, flight->units.first);
-    object->retire(flight, true);
+    object->retire(flight, std::nullopt);
   }
   EXPECT_FALSE(has(object, 0));
   EXPECT_TRUE(has(object, 5));
