@@ -371,10 +371,11 @@ void CacheDirectory::refresh_limit() {
 void CacheDirectory::set_limit(const DiskSpace& space) {
   const std::uint64_t guard = share_of(space.total_bytes, options_.free_share_min);
   // What we could have if we took all that is free, less what must stay so: others who fill the
-  // disk push us back. As long as it is not known what of the disk is our own, they do not.
-  const std::uint64_t reachable = space_.used_bytes() + space.free_bytes;
+  // disk push us back. As long as it is not known what of the disk is our own, all of it may be.
+  const std::uint64_t reachable =
+      counted_ ? space_.used_bytes() + space.free_bytes : space.total_bytes;
   const std::uint64_t allowed = reachable > guard ? reachable - guard : 0;
-  space_.set_limit(counted_ ? std::min(quota_bytes_, allowed) : quota_bytes_);
+  space_.set_limit(std::min(quota_bytes_, allowed));
 }
 
 }  // namespace millrace

@@ -8,56 +8,50 @@
 
 #include "base/units.h"
 #include "cache/lease_format.h"
-#include "cache/unit.h"
 
 namespace millrace {
 namespace {
 
-LeasedBlocks blocks_of(const LeasedRange& leased) {
-  const std::uint64_t begin = std::min(leased.range.offset, leased.object_size);
-  const std::uint64_t end = begin + std::min(leased.range.length, leased.object_size - begin);
-  const auto first = static_cast<std::uint32_t>(begin / kBlockBytes);
-  return {leased.digest, first, begin == end ? 0 : block_count(end) - first};
-}
-
-std::uint64_t bytes_of_blocks(const LeasedBlocks& blocks, std::uint64_t object_size) {
-  const std::uint64_t begin = std::min(blocks.first * kBlockBytes, object_size);
-  return std::min((std::uint64_t{blocks.first} + blocks.count) * kBlockBytes, object_size) - begin;
-}
-
-Status check_fit(CacheDirectory& directory, const StoredLease& lease) {
-  std::uint64_t others = 0;
-  for (const LeaseInfo& info : directory.leases().list()) {
-    if (info.id != lease.info.id) others += info.bytes;
-  }
-  const std::uint64_t limit = directory.space().limit_bytes();
-  if (others + lease.info.bytes <= limit) return {};
+Status check_fit(CacheDirectories& directories, const StoredLease& lease) {
+  LeaseSize size(directories, lease.info.id, lease.kind);
+  for (const LeasedBlocks& blocks : lease.blocks)
+    size.add(blocks);
+  if (size.short_bytes() == 0) return {};
   return {StatusCode::kResourceExhausted,
-          fmt::format("the lease '{}' needs {} in {}, which may hold {} and has leased {}",
-                      lease.info.id.value(), format_size(lease.info.bytes), directory.path(),
-                      format_size(limit), format_size(others))};
+          fmt::format("the lease '{}' needs {} of the cache, which may hold {}, and others have "
+                      "leased {} of it besides",
+                      lease.info.id.value(), format_size(size.bytes()),
+                      format_size(size.limit_bytes()), format_size(size.leased_bytes()))};
 }
 
 }  // namespace
 
+LeaseSize CacheLeases::size(const LeaseId& id, LeaseKind kind) {
+  return LeaseSize(directories_, id, kind);
+}
+
 Status CacheLeases::grant(const RequestContext& context, const LeaseRequest& request) {
   MR_RETURN_IF_ERROR(validate_lease_id(request.id));
   MR_RETURN_IF_ERROR(context.check(clock_));
-  const WallTime expires = clock_.wall_now() + request.lifetime;
+  StoredLease lease{
+      {request.id, request.holder, clock_.wall_now() + request.lifetime, 0}, {}, request.kind};
+  for (const LeasedRange& range : request.ranges) {
+    const std::vector<LeasedBlocks> blocks = blocks_of(range, request.kind);
+    lease.blocks.insert(lease.blocks.end(), blocks.begin(), blocks.end());
+  }
+  merge_blocks(lease.blocks);
+  // Who holds promises nothing to anybody.
+  if (request.kind == LeaseKind::kPromise) MR_RETURN_IF_ERROR(check_fit(directories_, lease));
   std::map<CacheDirectory*, StoredLease> parts;
-  for (const auto& directory : directories_.all()) {
-    directory->leases().expire();
-    parts[directory.get()].info = {request.id, request.holder, expires, 0};
+  for (const auto& directory : directories_.all())
+    parts[directory.get()] = {lease.info, {}, lease.kind};
+  for (const LeasedBlocks& blocks : lease.blocks) {
+    StoredLease& part = parts[&directories_.of(blocks.digest)];
+    part.blocks.push_back(blocks);
+    part.info.bytes += blocks.bytes();
   }
-  for (const LeasedRange& leased : request.ranges) {
-    StoredLease& part = parts[&directories_.of(leased.digest)];
-    part.blocks.push_back(blocks_of(leased));
-    part.info.bytes += bytes_of_blocks(part.blocks.back(), leased.object_size);
-  }
-  for (const auto& [directory, lease] : parts)
-    MR_RETURN_IF_ERROR(check_fit(*directory, lease));
-  for (const auto& [directory, lease] : parts)
-    MR_RETURN_IF_ERROR(directory->leases().grant(lease));
+  for (const auto& [directory, part] : parts)
+    MR_RETURN_IF_ERROR(directory->leases().grant(part));
   return {};
 }
 

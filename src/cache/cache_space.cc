@@ -171,22 +171,55 @@ void CacheSpace::remove_unlinked(std::uint64_t bytes) {
 
 // ---- Leases
 
+BlockId CacheSpace::hold_block(const ObjectDigest& digest, std::uint32_t block) {
+  const BlockId id = name(digest, block);
+  if (++holds_[id].holders == 1) {
+    ++residents_[id.object].references;
+    eviction_.hold(id);
+  }
+  return id;
+}
+
+void CacheSpace::release_block(BlockId id) {
+  const auto held = holds_.find(id);
+  if (held == holds_.end() || --held->second.holders > 0) return;
+  holds_.erase(held);
+  eviction_.release(id);
+  drop_reference(id);
+}
+
 void CacheSpace::hold(const ObjectDigest& digest, std::uint32_t block) {
   MutexLock lock(mutex_);
-  const BlockId id = name(digest, block);
-  if (++holds_[id] > 1) return;
-  ++residents_[id.object].references;
-  eviction_.hold(id);
+  hold_block(digest, block);
 }
 
 void CacheSpace::release(const ObjectDigest& digest, std::uint32_t block) {
   MutexLock lock(mutex_);
+  if (const std::optional<BlockId> id = find(digest, block)) release_block(*id);
+}
+
+void CacheSpace::promise(const ObjectDigest& digest, std::uint32_t block, std::uint32_t bytes) {
+  MutexLock lock(mutex_);
+  Promised& promised = holds_[hold_block(digest, block)].promised;
+  if (++promised.times > 1) return;
+  promised.bytes = bytes;
+  promised_bytes_ += bytes;
+}
+
+void CacheSpace::release_promise(const ObjectDigest& digest, std::uint32_t block) {
+  MutexLock lock(mutex_);
   const std::optional<BlockId> id = find(digest, block);
   const auto held = id ? holds_.find(*id) : holds_.end();
-  if (held == holds_.end() || --held->second > 0) return;
-  holds_.erase(held);
-  eviction_.release(*id);
-  drop_reference(*id);
+  if (held == holds_.end() || held->second.promised.times == 0) return;
+  if (--held->second.promised.times == 0) promised_bytes_ -= held->second.promised.bytes;
+  release_block(*id);
+}
+
+CacheSpace::Promised CacheSpace::promised(const ObjectDigest& digest, std::uint32_t block) const {
+  MutexLock lock(mutex_);
+  const std::optional<BlockId> id = find(digest, block);
+  const auto held = id ? holds_.find(*id) : holds_.end();
+  return held == holds_.end() ? Promised() : held->second.promised;
 }
 
 bool CacheSpace::is_held(const ObjectDigest& digest, std::uint32_t blocks) const {
@@ -307,6 +340,11 @@ std::uint64_t CacheSpace::used_bytes() const {
 std::uint64_t CacheSpace::held_bytes() const {
   MutexLock lock(mutex_);
   return eviction_.held_bytes();
+}
+
+std::uint64_t CacheSpace::promised_bytes() const {
+  MutexLock lock(mutex_);
+  return promised_bytes_;
 }
 
 }  // namespace millrace

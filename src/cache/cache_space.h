@@ -62,9 +62,16 @@ class CacheSpace {
   void remove_unlinked(std::uint64_t bytes);
 
   // Leased blocks are never victims. Holds are counted; a block that is not there yet is held when
-  // it comes.
+  // it comes. A promise is a hold that others who want the room have to reckon with.
   void hold(const ObjectDigest& digest, std::uint32_t block);
   void release(const ObjectDigest& digest, std::uint32_t block);
+  void promise(const ObjectDigest& digest, std::uint32_t block, std::uint32_t bytes);
+  void release_promise(const ObjectDigest& digest, std::uint32_t block);
+  struct Promised {
+    std::uint32_t times = 0;
+    std::uint32_t bytes = 0;
+  };
+  Promised promised(const ObjectDigest& digest, std::uint32_t block) const;
   // Whether any of the first `blocks` of an object is leased.
   bool is_held(const ObjectDigest& digest, std::uint32_t blocks) const;
 
@@ -90,6 +97,8 @@ class CacheSpace {
   // With what is unlinked and not free yet.
   std::uint64_t used_bytes() const;
   std::uint64_t held_bytes() const;
+  // Of all promised blocks, each counted once, cached or not.
+  std::uint64_t promised_bytes() const;
 
  private:
   // There may be millions: with its block in the eviction a small object takes some 70 bytes.
@@ -114,6 +123,13 @@ class CacheSpace {
   void remove(BlockId id) MR_REQUIRES(mutex_);
   void drop_reference(BlockId id) MR_REQUIRES(mutex_);
 
+  struct Hold {
+    std::uint32_t holders = 0;
+    Promised promised;  // By some of these.
+  };
+  BlockId hold_block(const ObjectDigest& digest, std::uint32_t block) MR_REQUIRES(mutex_);
+  void release_block(BlockId id) MR_REQUIRES(mutex_);
+
   mutable Mutex mutex_;
   std::uint64_t limit_bytes_ MR_GUARDED_BY(mutex_);
   std::uint64_t used_bytes_ MR_GUARDED_BY(mutex_) = 0;
@@ -124,7 +140,8 @@ class CacheSpace {
   SlotIndex numbers_ MR_GUARDED_BY(mutex_);  // By digest.
   // Victims that are being freed, and their bytes. They are not in the eviction.
   std::unordered_map<BlockId, std::uint32_t> leaving_ MR_GUARDED_BY(mutex_);
-  std::unordered_map<BlockId, std::uint32_t> holds_ MR_GUARDED_BY(mutex_);
+  std::unordered_map<BlockId, Hold> holds_ MR_GUARDED_BY(mutex_);
+  std::uint64_t promised_bytes_ MR_GUARDED_BY(mutex_) = 0;
   // The objects that each plan refers to.
   std::map<PlanId, std::vector<std::uint32_t>> plan_numbers_ MR_GUARDED_BY(mutex_);
   Eviction eviction_ MR_GUARDED_BY(mutex_);

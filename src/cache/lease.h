@@ -15,13 +15,21 @@ namespace millrace {
 // chooses, so that a job that asks again after a crash finds its own lease.
 using LeaseId = StrongType<std::string, struct LeaseIdTag>;
 
+enum class LeaseKind : std::uint8_t {
+  // Promises whole blocks until it expires, also over restarts. What is promised to one is not
+  // promised to another.
+  kPromise,
+  // Keeps blocks while somebody fills them, and ends with him or the process. It takes no room from
+  // promises, and goes before them where the disk is full.
+  kHold,
+};
+
 // A part of an object that must stay once it is cached. Small, since a lease may have a million.
 struct LeasedRange {
-  LeasedRange(const ObjectVersion& object, ByteRange part)
-      : digest(object.digest()), object_size(object.size()), range(part) {}
+  LeasedRange(const ObjectVersion& object, ByteRange part);
 
   ObjectDigest digest;
-  std::uint64_t object_size;
+  std::uint64_t object_room;  // What all of the object takes on the disk.
   ByteRange range;
 };
 
@@ -30,13 +38,14 @@ struct LeaseRequest {
   std::string holder;  // For operators: a job, a user, a host.
   Duration lifetime{};
   std::vector<LeasedRange> ranges;
+  LeaseKind kind = LeaseKind::kPromise;
 };
 
 struct LeaseInfo {
   LeaseId id;
   std::string holder;
   WallTime expires{};
-  std::uint64_t bytes = 0;  // Of the leased blocks, cached or not.
+  std::uint64_t bytes = 0;  // Of the leased blocks on the disk, once they are cached.
 };
 
 }  // namespace millrace

@@ -13,13 +13,27 @@ namespace millrace {
 namespace {
 
 constexpr std::string_view kLeaseMagic = "MRLEASE\n";
-constexpr std::uint32_t kLeaseFormat = 1;
+constexpr std::uint32_t kLeaseFormat = 2;
+// Its entries do not say how long the blocks are.
+constexpr std::uint32_t kLeaseFormatOfOld = 1;
 constexpr std::size_t kLeaseHeaderBytes = 48;
-constexpr std::size_t kLeaseBlocksBytes = 24;
+constexpr std::size_t kLeaseBlocksBytes = 28;
+constexpr std::size_t kLeaseBlocksBytesOfOld = 24;
 constexpr std::size_t kLeaseIdBytesMax = 64;
 
 std::unexpected<Status> damaged_lease(std::string_view why) {
   return failure(StatusCode::kCorruption, fmt::format("the lease {}", why));
+}
+
+// What a lease of old says of all its blocks is divided among them.
+void estimate_block_bytes(StoredLease& lease) {
+  std::uint64_t count = 0;
+  for (const LeasedBlocks& run : lease.blocks)
+    count += run.count;
+  for (LeasedBlocks& run : lease.blocks)
+    run.block_bytes =
+        static_cast<std::uint32_t>(lease.info.bytes / std::max<std::uint64_t>(count, 1));
+  merge_blocks(lease.blocks);
 }
 
 }  // namespace
@@ -36,6 +50,7 @@ std::string encode_lease(const StoredLease& lease) {
     std::ranges::copy(blocks.digest.bytes, entry.begin());
     store_little_endian(entry.data() + 16, blocks.first);
     store_little_endian(entry.data() + 20, blocks.count);
+    store_little_endian(entry.data() + 24, blocks.block_bytes);
     out += as_text(entry);
   }
   auto* const head = reinterpret_cast<std::byte*>(out.data());
@@ -61,7 +76,8 @@ Result<StoredLease> decode_lease(ByteView bytes) {
     return load_little_endian<std::uint64_t>(&bytes[at]);
   };
   if (crc32c(bytes.subspan(16)) != number32(12)) return damaged_lease("does not fit its checksum");
-  if (number32(8) != kLeaseFormat) {
+  const bool is_of_old = number32(8) == kLeaseFormatOfOld;
+  if (number32(8) != kLeaseFormat && !is_of_old) {
     return failure(StatusCode::kUnsupported,
                    fmt::format("the lease has format {}, and this Millrace knows format {}",
                                number32(8), kLeaseFormat));
@@ -70,8 +86,9 @@ Result<StoredLease> decode_lease(ByteView bytes) {
   const std::uint64_t holder_bytes = number32(36);
   const std::uint64_t entries = number64(40);
   const std::uint64_t texts_end = kLeaseHeaderBytes + id_bytes + holder_bytes;
-  if (texts_end > bytes.size() || (bytes.size() - texts_end) / kLeaseBlocksBytes != entries ||
-      (bytes.size() - texts_end) % kLeaseBlocksBytes != 0) {
+  const std::size_t entry_bytes = is_of_old ? kLeaseBlocksBytesOfOld : kLeaseBlocksBytes;
+  if (texts_end > bytes.size() || (bytes.size() - texts_end) / entry_bytes != entries ||
+      (bytes.size() - texts_end) % entry_bytes != 0) {
     return damaged_lease("has another length than it says");
   }
   StoredLease lease;
@@ -82,11 +99,13 @@ Result<StoredLease> decode_lease(ByteView bytes) {
   lease.info.holder = texts.substr(id_bytes, holder_bytes);
   lease.blocks.resize(entries);
   for (std::uint64_t i = 0; i < entries; ++i) {
-    const std::byte* const entry = bytes.data() + texts_end + i * kLeaseBlocksBytes;
+    const std::byte* const entry = bytes.data() + texts_end + i * entry_bytes;
     std::copy_n(entry, 16, lease.blocks[i].digest.bytes.begin());
     lease.blocks[i].first = load_little_endian<std::uint32_t>(entry + 16);
     lease.blocks[i].count = load_little_endian<std::uint32_t>(entry + 20);
+    if (!is_of_old) lease.blocks[i].block_bytes = load_little_endian<std::uint32_t>(entry + 24);
   }
+  if (is_of_old) estimate_block_bytes(lease);
   return lease;
 }
 

@@ -8,26 +8,18 @@
 #include "base/bytes.h"
 #include "base/status.h"
 #include "cache/lease.h"
-#include "cache/object_version.h"
+#include "cache/leased_blocks.h"
 
 namespace millrace {
 
-// Consecutive blocks of one object.
-struct LeasedBlocks {
-  ObjectDigest digest;
-  std::uint32_t first = 0;
-  std::uint32_t count = 0;
-
-  bool operator==(const LeasedBlocks&) const = default;
-};
-
-// A lease as one directory keeps it: the blocks of the objects that live there.
+// A lease as one directory keeps it: the blocks of the objects that live there, merged.
 struct StoredLease {
   LeaseInfo info;
   std::vector<LeasedBlocks> blocks;
+  LeaseKind kind = LeaseKind::kPromise;
 };
 
-// The bytes of a lease file; docs/formats/cache.md has the table.
+// The bytes of a lease file, which is always of a promise; docs/formats/cache.md has the table.
 std::string encode_lease(const StoredLease& lease);
 // kCorruption, or kUnsupported for a later format.
 Result<StoredLease> decode_lease(ByteView bytes);

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/checksum.h"
+#include "base/little_endian.h"
 #include "base/log.h"
 #include "base/manual_clock.h"
 #include "cache/lease_format.h"
@@ -27,7 +29,7 @@ ObjectDigest digest_number(unsigned number) {
 
 StoredLease some_lease(WallTime expires) {
   return {{LeaseId("job-1"), "the trainer", expires, 8 * kMiB},
-          {{digest_number(1), 0, 2}, {digest_number(2), 7, 1}}};
+          {{digest_number(1), 0, 2, 3 * kMiB}, {digest_number(2), 7, 1, 2 * kMiB}}};
 }
 
 TEST(LeaseFormat, EveryFlippedBitAndEveryCutIsNoticed) {
@@ -47,6 +49,24 @@ TEST(LeaseFormat, EveryFlippedBitAndEveryCutIsNoticed) {
   }
   for (std::size_t size = 0; size < bytes.size(); ++size)
     EXPECT_FALSE(decode_lease(as_bytes(bytes).first(size))) << size;
+}
+
+TEST(LeaseFormat, OneOfOldIsUnderstood) {
+  const StoredLease lease = some_lease(WallTime(hours(1)));
+  std::string bytes = encode_lease(lease);
+  // Its entries have no bytes of a block, and are not merged.
+  bytes.resize(bytes.size() - 4);
+  bytes.erase(bytes.size() - 28, 4);
+  auto* const head = reinterpret_cast<std::byte*>(bytes.data());
+  store_little_endian(head + 8, std::uint32_t{1});
+  store_little_endian(head + 12, crc32c(as_bytes(bytes).subspan(16)));
+  const Result<StoredLease> decoded = decode_lease(as_bytes(bytes));
+  ASSERT_TRUE(decoded) << decoded.error().to_string();
+  EXPECT_EQ(decoded->info.bytes, lease.info.bytes);
+  ASSERT_EQ(decoded->blocks.size(), 2u);
+  EXPECT_EQ(decoded->blocks[0].count, 2u);
+  EXPECT_EQ(decoded->blocks[1].first, 7u);
+  EXPECT_EQ(decoded->blocks[0].block_bytes, lease.info.bytes / 3);
 }
 
 TEST(LeaseFormat, NamesAreChecked) {
@@ -139,7 +159,7 @@ TEST_F(LeaseTableTest, ADamagedLeaseIsReportedAndGone) {
 TEST_F(LeaseTableTest, AFailedGrantLeavesTheOldLease) {
   ASSERT_TRUE(table.grant(some_lease(clock.wall_now() + hours(1))).ok());
   StoredLease larger = some_lease(clock.wall_now() + hours(9));
-  larger.blocks.push_back({digest_number(3), 0, 1});
+  larger.blocks.push_back({digest_number(3), 0, 1, kMiB});
   bool failed = true;
   for (std::uint64_t n = 0; failed; ++n) {
     disk.set_fault(fail_nth_call(n, ENOSPC));
