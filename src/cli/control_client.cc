@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "base/status_names.h"
 #include "objectstore/s3/uri.h"
 #include "platform/http_response_parser.h"
 #include "platform/listening_socket.h"
@@ -98,22 +99,14 @@ class ControlExchange {
   const File& socket_;
 };
 
-StatusCode code_of(std::string_view name) {
-  for (int code = 1; code <= static_cast<int>(StatusCode::kInternal); ++code) {
-    if (status_code_name(static_cast<StatusCode>(code)) == name) {
-      return static_cast<StatusCode>(code);
-    }
-  }
-  return StatusCode::kInternal;
-}
-
 Result<Json> document_of(int status, const std::string& text) {
   if (text.empty() && status < 300) return Json(nullptr);
   Json document = Json::parse(text, nullptr, false);
   if (status < 300 && !document.is_discarded()) return document;
   const auto error = document.is_object() ? document.find("error") : document.end();
   if (error != document.end() && error->is_object()) {
-    return failure(code_of(error->value("code", "")), error->value("message", "it failed"));
+    const auto code = parse_status_code(error->value("code", ""));
+    return failure(code.value_or(StatusCode::kInternal), error->value("message", "it failed"));
   }
   // Answers that say no without a failure, as of a daemon that is not ready.
   if (document.is_object() && status == 503) return document;

@@ -47,8 +47,10 @@ Json preload_document(const PreloadInfo& preload) {
             {"cached_bytes", fit.cached_bytes},
             {"limit_bytes", fit.limit_bytes},
             {"leased_bytes", fit.leased_bytes},
-            {"short_bytes", fit.short_bytes()}}},
-          {"problem", preload.problem}};
+            {"short_bytes", fit.short_bytes}}},
+          {"problem", preload.problem},
+          {"code",
+           preload.code == StatusCode::kOk ? Json(nullptr) : Json(status_code_name(preload.code))}};
 }
 
 Result<PreloadRequest> preload_request(const ControlRequest& request) {

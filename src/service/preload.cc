@@ -27,10 +27,11 @@ std::optional<PreloadState> parse_preload_state(std::string_view name) {
 
 std::string PreloadFit::text() const {
   std::string text = fmt::format(
-      "it needs {} ({} of them cached); the cache may hold {}, and others have leased {} of it",
+      "it needs {} ({} of them cached); the cache may hold {}, and others have leased {} of it "
+      "besides",
       format_size(wanted_bytes), format_size(cached_bytes), format_size(limit_bytes),
       format_size(leased_bytes));
-  if (!fits()) text += fmt::format(": {} too little", format_size(short_bytes()));
+  if (!fits()) text += fmt::format(": {} too little", format_size(short_bytes));
   return text;
 }
 

@@ -50,12 +50,12 @@ struct PreloadFit {
   std::uint64_t wanted_bytes = 0;
   std::uint64_t cached_bytes = 0;  // Of those wanted.
   std::uint64_t limit_bytes = 0;   // Of the cache.
-  std::uint64_t leased_bytes = 0;  // By others, cached or not: cannot be evicted.
+  // By others and not wanted here, cached or not: cannot be evicted.
+  std::uint64_t leased_bytes = 0;
+  // By how much there is too little; where a part was enough, what of the wanted is left out.
+  std::uint64_t short_bytes = 0;
 
-  // What a preload may take at most, by evicting all that nobody has leased.
-  std::uint64_t room_bytes() const { return limit_bytes - std::min(limit_bytes, leased_bytes); }
-  std::uint64_t short_bytes() const { return wanted_bytes - std::min(wanted_bytes, room_bytes()); }
-  bool fits() const { return short_bytes() == 0; }
+  bool fits() const { return short_bytes == 0; }
   // "needs 3 GiB (1 GiB of it cached); the cache may hold 2 GiB, of which ..."
   std::string text() const;
 };
@@ -76,6 +76,8 @@ struct PreloadInfo {
   std::optional<Duration> time_left = {};
   // Why it failed, or what it is waiting for.
   std::string problem = {};
+  // What kind of failure that was; kOk of all that have not failed.
+  StatusCode code = StatusCode::kOk;
   // While a lease holds it.
   std::optional<WallTime> leased_until = {};
 };

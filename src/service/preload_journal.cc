@@ -7,6 +7,7 @@
 
 #include "base/checked_line.h"
 #include "base/log.h"
+#include "base/status_names.h"
 #include "dataset/log_record_fields.h"
 #include "platform/small_file.h"
 
@@ -47,11 +48,20 @@ json preload_fields(const PreloadInfo& preload) {
               {"cached_bytes", preload.fit.cached_bytes},
               {"limit_bytes", preload.fit.limit_bytes},
               {"leased_bytes", preload.fit.leased_bytes},
+              {"short_bytes", preload.fit.short_bytes},
               {"total_bytes", preload.bytes_total},
               {"problem", preload.problem}};
   if (request.lease) fields["lease_seconds"] = whole_seconds(*request.lease);
   if (preload.ended) fields["ended"] = record_time(*preload.ended);
+  if (preload.code != StatusCode::kOk) fields["code"] = status_code_name(preload.code);
   return fields;
+}
+
+// Files of old do not say it, nor does a later one with a code that is not known here.
+StatusCode failure_code(LogRecordFields& fields) {
+  const std::optional<StatusCode> code =
+      fields.has("code") ? parse_status_code(fields.text("code")) : std::nullopt;
+  return code.value_or(StatusCode::kIoError);
 }
 
 }  // namespace
@@ -103,8 +113,15 @@ Result<PreloadInfo> decode_preload(std::string_view text, const std::string& nam
   } else {
     preload.fit.limit_bytes = preload.fit.wanted_bytes;  // Of old: what did not fit was refused.
   }
+  if (fields.has("short_bytes")) {
+    preload.fit.short_bytes = fields.number("short_bytes");
+  } else {
+    const std::uint64_t taken = preload.fit.wanted_bytes + preload.fit.leased_bytes;
+    preload.fit.short_bytes = taken - std::min(taken, preload.fit.limit_bytes);
+  }
   if (fields.has("lease_seconds")) preload.request.lease = fields.seconds("lease_seconds");
   if (fields.has("ended")) preload.ended = fields.time("ended");
+  if (preload.state == PreloadState::kFailed) preload.code = failure_code(fields);
   if (!is_preload_id(preload.id.value())) fields.refuse("id", "has not 12 hexadecimal digits");
   MR_RETURN_IF_ERROR(status);
   return preload;

@@ -6,27 +6,18 @@
 #include <fmt/format.h>
 
 #include "base/task_group.h"
-#include "cache/cache_directory.h"
+#include "service/preload_pace.h"
 
 namespace millrace {
 namespace {
 
 // Of a version that is packed anew while it is preloaded.
 constexpr int kLayoutsMax = 4;
+// What was lost meanwhile, to damage or to a disk that others fill, is fetched again so often.
+constexpr int kRoundsMax = 4;
 
 bool is_packed_anew(const Status& status) {
   return status.code() == StatusCode::kNotFound || status.code() == StatusCode::kPreconditionFailed;
-}
-
-// What a range takes of the cache's space. A lease is on whole blocks.
-std::uint64_t room_of(const ObjectVersion& object, ByteRange range, bool leased) {
-  UnitRange units = units_of(range);
-  if (leased) {
-    const std::uint32_t first = units.first / kBlockUnits * kBlockUnits;
-    const std::uint32_t blocks_end = (units.end() + kBlockUnits - 1) / kBlockUnits * kBlockUnits;
-    units = {first, std::min(blocks_end, unit_count(object.size())) - first};
-  }
-  return CacheDirectory::room_for(object, units);
 }
 
 }  // namespace
@@ -89,69 +80,93 @@ Status PreloadRun::prepare(const RequestContext& context) {
   }
   MR_ASSIGN_OR_RETURN(plan_, PreloadPlan::make(context, parts_.clock, objects_, globs));
   fit_ = PreloadFit();
-  fit_.limit_bytes = parts_.cache.usage().limit_bytes;
-  for (const LeaseInfo& lease : parts_.cache.leases().list()) {
-    if (lease.id != lease_of(id_)) fit_.leased_bytes += lease.bytes;
-  }
-  std::uint64_t plan_bytes = 0;
+  taken_bytes_.reset();
+  total_bytes_ = 0;
+  LeaseSize size = parts_.cache.leases().size(lease_of(id_), lease_kind());
   const Status visited = plan_->visit([&](const ObjectVersion& object, ByteRange range) -> Status {
     MR_RETURN_IF_ERROR(context.check(parts_.clock));
     MR_ASSIGN_OR_RETURN(const std::uint64_t cached,
                         parts_.cache.cached_bytes(context, object, range));
     fit_.cached_bytes += cached;
-    fit_.wanted_bytes += room_of(object, range, request_.lease.has_value());
-    plan_bytes += range.length;
-    return {};
-  });
-  MR_RETURN_IF_ERROR(visited);
-  total_bytes_ = plan_bytes;
-  if (fit_.fits()) return {};
-  if (!request_.what_fits) {
-    return {StatusCode::kResourceExhausted, fmt::format("{} does not fit into the cache: {}",
-                                                        request_.version.text(), fit_.text())};
-  }
-  total_bytes_ = 0;
-  return visit([this](const ObjectVersion& /*object*/, ByteRange range) -> Status {
+    size.add(LeasedRange(object, range));
     total_bytes_ += range.length;
     return {};
   });
+  MR_RETURN_IF_ERROR(visited);
+  fit_.wanted_bytes = size.bytes();
+  fit_.limit_bytes = size.limit_bytes();
+  fit_.leased_bytes = size.leased_bytes();
+  fit_.short_bytes = size.short_bytes();
+  if (fit_.fits()) return {};
+  if (request_.what_fits) return take_what_fits(context);
+  return {StatusCode::kResourceExhausted,
+          fmt::format("{} does not fit into the cache: {}", request_.version.text(), fit_.text())};
+}
+
+Status PreloadRun::take_what_fits(const RequestContext& context) {
+  std::vector<std::uint64_t> taken;
+  total_bytes_ = 0;
+  LeaseSize size = parts_.cache.leases().size(lease_of(id_), lease_kind());
+  const Status visited = plan_->visit([&](const ObjectVersion& object, ByteRange range) -> Status {
+    MR_RETURN_IF_ERROR(context.check(parts_.clock));
+    taken.push_back(std::min(size.add_what_fits(LeasedRange(object, range)), range.length));
+    total_bytes_ += taken.back();
+    return {};
+  });
+  MR_RETURN_IF_ERROR(visited);
+  fit_.short_bytes = fit_.wanted_bytes - size.bytes();
+  taken_bytes_ = std::move(taken);
+  return {};
 }
 
 Status PreloadRun::visit(const PreloadPlan::Visitor& visitor) const {
-  if (fit_.fits()) return plan_->visit(visitor);
-  std::uint64_t room = fit_.room_bytes();
+  if (!taken_bytes_) return plan_->visit(visitor);
+  auto taken = taken_bytes_->begin();
   return plan_->visit([&](const ObjectVersion& object, ByteRange range) -> Status {
-    const std::uint64_t taken = room_of(object, range, request_.lease.has_value());
-    if (taken > room) return {};
-    room -= taken;
-    return visitor(object, range);
+    range.length = *taken++;
+    return range.empty() ? Status() : visitor(object, range);
   });
 }
 
 Status PreloadRun::grant(const RequestContext& context) {
-  if (!request_.lease) return {};
   LeaseRequest lease{.id = lease_of(id_),
                      .holder = request_.holder.principal,
-                     .lifetime = *request_.lease,
-                     .ranges = {}};
+                     .lifetime = lease_lifetime(),
+                     .ranges = {},
+                     .kind = lease_kind()};
   MR_RETURN_IF_ERROR(visit([&](const ObjectVersion& object, ByteRange range) -> Status {
-    if (lease.ranges.size() >= parts_.options.leased_ranges_max) {
-      return {StatusCode::kResourceExhausted,
-              fmt::format("a lease has at most {} objects or parts of objects: preload less of {}, "
-                          "or without a lease",
-                          parts_.options.leased_ranges_max, request_.version.text())};
+    if (lease.ranges.size() < parts_.options.leased_ranges_max) {
+      lease.ranges.emplace_back(object, range);
+      return {};
     }
-    lease.ranges.emplace_back(object, range);
-    return {};
+    // The rest is not held, and fetched again where it was pushed out.
+    if (!request_.lease) return {};
+    return {StatusCode::kResourceExhausted,
+            fmt::format("a lease has at most {} objects or parts of objects: preload less of {}, "
+                        "or without a lease",
+                        parts_.options.leased_ranges_max, request_.version.text())};
   }));
   return parts_.cache.leases().grant(context, lease);
 }
 
 // A lease that was broken meanwhile is asked for again.
 Status PreloadRun::renew(const RequestContext& context) {
-  if (!request_.lease) return {};
-  Status status = parts_.cache.leases().renew(context, lease_of(id_), *request_.lease);
+  Status status = parts_.cache.leases().renew(context, lease_of(id_), lease_lifetime());
   return status.code() == StatusCode::kNotFound ? grant(context) : status;
+}
+
+Result<bool> PreloadRun::is_cached(const RequestContext& context) const {
+  bool all = true;
+  const Status visited = visit([&](const ObjectVersion& object, ByteRange range) -> Status {
+    if (!all) return {};
+    MR_RETURN_IF_ERROR(context.check(parts_.clock));
+    MR_ASSIGN_OR_RETURN(const std::uint64_t cached,
+                        parts_.cache.cached_bytes(context, object, range));
+    all = cached == range.length;
+    return {};
+  });
+  MR_RETURN_IF_ERROR(visited);
+  return all;
 }
 
 // ---- Fetching
@@ -164,8 +179,7 @@ class PreloadRun::Fetches {
         context_(context),
         progress_(progress),
         group_(context, run.parts_.options.fetches_max),
-        started_(run.parts_.clock.now()),
-        renewed_(started_) {}
+        pace_(run.parts_.clock, run.request_.bytes_per_second_max) {}
 
   Status add(const ObjectVersion& object, ByteRange range) {
     // Blocks that are whole, so that two fetches never wait for one flight.
@@ -180,38 +194,18 @@ class PreloadRun::Fetches {
 
  private:
   Status add_piece(const ObjectVersion& object, ByteRange piece) {
-    MR_RETURN_IF_ERROR(keep_lease());
     MR_ASSIGN_OR_RETURN(const std::uint64_t cached,
                         run_.parts_.cache.cached_bytes(context_, object, piece));
     if (cached == piece.length) {
       progress_.add(piece.length, false);
       return {};
     }
-    pace(piece.length - cached);
+    pace_.take(piece.length - cached, context_.cancellation());
     return group_.add([this, object, piece](const RequestContext& part) -> Status {
       MR_RETURN_IF_ERROR(fetch(part, object, piece));
       progress_.add(piece.length, true);
       return {};
     });
-  }
-
-  // A slow preload must not outlive its own lease.
-  Status keep_lease() {
-    const TimePoint now = run_.parts_.clock.now();
-    if (!run_.request_.lease || now - renewed_ < *run_.request_.lease / 3) return {};
-    renewed_ = now;
-    return run_.renew(context_);
-  }
-
-  void pace(std::uint64_t bytes) {
-    const std::uint64_t rate = run_.request_.bytes_per_second_max;
-    if (rate > 0) {
-      const std::chrono::duration<double> due(static_cast<double>(sent_bytes_) /
-                                              static_cast<double>(rate));
-      run_.parts_.clock.sleep_until(started_ + std::chrono::duration_cast<Duration>(due),
-                                    &context_.cancellation());
-    }
-    sent_bytes_ += bytes;
   }
 
   Status fetch(const RequestContext& part, const ObjectVersion& object, ByteRange piece) {
@@ -234,9 +228,7 @@ class PreloadRun::Fetches {
   const RequestContext& context_;
   PreloadProgress& progress_;
   TaskGroup group_;
-  const TimePoint started_;
-  TimePoint renewed_;
-  std::uint64_t sent_bytes_ = 0;
+  PreloadPace pace_;
 };
 
 Status PreloadRun::fetch_layout(const RequestContext& context, PreloadProgress& progress) {
@@ -248,7 +240,7 @@ Status PreloadRun::fetch_layout(const RequestContext& context, PreloadProgress& 
   return fetched.ok() ? added : fetched;
 }
 
-Status PreloadRun::fetch(const RequestContext& context, PreloadProgress& progress) {
+Status PreloadRun::fetch_newest(const RequestContext& context, PreloadProgress& progress) {
   Status status = fetch_layout(context, progress);
   for (int layout = 1; layout < kLayoutsMax && is_packed_anew(status); ++layout) {
     MR_ASSIGN_OR_RETURN(const auto newer, tree_->newer_than(context, objects_));
@@ -259,6 +251,20 @@ Status PreloadRun::fetch(const RequestContext& context, PreloadProgress& progres
     status = fetch_layout(context, progress);
   }
   return status;
+}
+
+Status PreloadRun::fetch(const RequestContext& context, PreloadProgress& progress) {
+  for (int round = 0; round < kRoundsMax; ++round) {
+    MR_RETURN_IF_ERROR(fetch_newest(context, progress));
+    // Before it looks: what is there then, and held, stays.
+    MR_RETURN_IF_ERROR(renew(context));
+    MR_ASSIGN_OR_RETURN(const bool all, is_cached(context));
+    if (all) return {};
+  }
+  return {StatusCode::kResourceExhausted,
+          fmt::format("{} does not stay in the cache: others fill its disk, or that loses what is "
+                      "written",
+                      request_.version.text())};
 }
 
 }  // namespace millrace

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -27,6 +29,10 @@ struct PreloadOptions {
   Duration pause_max = std::chrono::seconds(30);
   // Objects, or parts of objects, that a lease may have.
   std::size_t leased_ranges_max = 1'000'000;
+  // How often the leases of those that have not ended are renewed, and what they last at least
+  // then: a store may be away for longer than the lease that was asked for.
+  Duration renewal_interval = std::chrono::minutes(5);
+  Duration unfinished_lease_min = std::chrono::hours(1);
   // Preloads that have not ended, and ended ones that are remembered.
   std::size_t unfinished_max = 64;
   std::size_t ended_max = 100;
@@ -76,20 +82,41 @@ class PreloadRun {
   // What will be fetched or is there, which is less than wanted if only a part fits.
   std::uint64_t total_bytes() const { return total_bytes_; }
 
-  // Grants the lease that was asked for, if any; one that it has is replaced.
+  // Grants the lease that was asked for, or else holds what is fetched, so that it does not push
+  // itself out. A lease that it has is replaced. Whoever prepares it ends the lease.
   Status grant(const RequestContext& context);
-  // Fetches what is missing, and keeps the lease meanwhile. Waits out failures that may pass. When
-  // objects are gone because they were packed anew, it goes on with the newest layout.
+  // Fetches what is missing. Waits out failures that may pass. When objects are gone because they
+  // were packed anew, it goes on with the newest layout. On success all of it is cached, and leased
+  // or held. kResourceExhausted when it is lost again as fast as it comes.
   Status fetch(const RequestContext& context, PreloadProgress& progress);
+  // Whether all that is taken is cached.
+  Result<bool> is_cached(const RequestContext& context) const;
 
-  static LeaseId lease_of(const PreloadId& id) { return LeaseId("preload-" + id.value()); }
+  static LeaseId lease_of(const PreloadId& id) {
+    return LeaseId(std::string(kLeasePrefix) + id.value());
+  }
+  static bool is_lease_of_preload(const LeaseId& id) {
+    return id.value().starts_with(kLeasePrefix);
+  }
+  // How long the lease lasts while the preload has not ended.
+  static Duration unfinished_lease(const PreloadOptions& options, Duration lease) {
+    return std::max(lease, options.unfinished_lease_min);
+  }
 
  private:
   class Fetches;
+  static constexpr std::string_view kLeasePrefix = "preload-";
+
+  LeaseKind lease_kind() const { return request_.lease ? LeaseKind::kPromise : LeaseKind::kHold; }
+  Duration lease_lifetime() const {
+    return unfinished_lease(parts_.options, request_.lease.value_or(Duration::zero()));
+  }
+  Status take_what_fits(const RequestContext& context);
 
   // Shows what is taken of the plan: all of it, or what fits.
   Status visit(const PreloadPlan::Visitor& visitor) const;
   Status fetch_layout(const RequestContext& context, PreloadProgress& progress);
+  Status fetch_newest(const RequestContext& context, PreloadProgress& progress);
   Status renew(const RequestContext& context);
 
   const Parts parts_;
@@ -99,6 +126,8 @@ class PreloadRun {
   std::shared_ptr<const VersionObjects> objects_;
   std::optional<PreloadPlan> plan_;
   PreloadFit fit_;
+  // Of each range of the plan in turn, where not all fits.
+  std::optional<std::vector<std::uint64_t>> taken_bytes_;
   std::uint64_t total_bytes_ = 0;
 };
 

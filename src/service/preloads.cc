@@ -29,6 +29,7 @@ Result<std::unique_ptr<Preloads>> Preloads::open(Parts parts, PreloadOptions opt
   MR_ASSIGN_OR_RETURN(PreloadJournal journal, PreloadJournal::open(parts.disk, parts.directory));
   std::unique_ptr<Preloads> preloads(new Preloads(std::move(parts), options, std::move(journal)));
   MR_RETURN_IF_ERROR(preloads->load());
+  preloads->arm_renewal();
   return preloads;
 }
 
@@ -36,14 +37,17 @@ Preloads::Preloads(Parts parts, PreloadOptions options, PreloadJournal journal)
     : parts_(std::move(parts)),
       options_(options),
       journal_(std::move(journal)),
-      thread_({.name = "preload", .threads = 1, .queued_tasks_max = options.unfinished_max}) {}
+      thread_({.name = "preload", .threads = 1, .queued_tasks_max = options.unfinished_max}),
+      renewals_({.name = "preload-leases", .threads = 1, .queued_tasks_max = 1}) {}
 
 Preloads::~Preloads() {
   std::vector<Waiting> waiting;
   std::vector<std::shared_ptr<Cancellation>> running;
+  std::unique_ptr<Clock::Timer> renewal;
   {
     MutexLock lock(mutex_);
     stopping_ = true;
+    renewal = std::move(renewal_);
     for (auto& [id, preload] : preloads_) {
       running.push_back(preload.cancellation);
       for (auto& [number, waiter] : preload.waiting)
@@ -56,6 +60,8 @@ Preloads::~Preloads() {
   for (Waiting& waiter : waiting)
     waiter.answer(failure(StatusCode::kCancelled, "the gateway stops"));
   timers_.close();
+  renewal.reset();
+  renewals_.shutdown();
   thread_.shutdown();
 }
 
@@ -77,9 +83,57 @@ Status Preloads::load() {
     }
     forget_old_ones();
   }
+  MR_RETURN_IF_ERROR(release_orphans());
   for (const PreloadId& id : unfinished)
     enqueue(id);
   return {};
+}
+
+Status Preloads::release_orphans() {
+  std::vector<LeaseId> known;
+  {
+    MutexLock lock(mutex_);
+    for (const auto& [id, preload] : preloads_) {
+      const PreloadState state = preload.info.state;
+      if (!has_ended(state) || state == PreloadState::kReady)
+        known.push_back(PreloadRun::lease_of(id));
+    }
+  }
+  for (const LeaseInfo& lease : parts_.cache.leases().list()) {
+    if (!PreloadRun::is_lease_of_preload(lease.id)) continue;
+    if (std::ranges::find(known, lease.id) != known.end()) continue;
+    MR_RETURN_IF_ERROR(parts_.cache.leases().release(RequestContext::background(), lease.id));
+  }
+  return {};
+}
+
+// ---- Leases of those that have not ended
+
+void Preloads::arm_renewal() {
+  MutexLock lock(mutex_);
+  if (stopping_) return;
+  renewal_ = parts_.clock.schedule(parts_.clock.now() + options_.renewal_interval, renewals_,
+                                   [this] { renew_leases(); });
+}
+
+void Preloads::renew_leases() {
+  {
+    // The lock is kept, so that none ends meanwhile and has its lease for too long.
+    MutexLock lock(mutex_);
+    if (stopping_) return;
+    for (const auto& [id, preload] : preloads_) {
+      const std::optional<Duration>& lease = preload.info.request.lease;
+      if (has_ended(preload.info.state) || !preload.is_renewed || !lease) continue;
+      const Status status =
+          parts_.cache.leases().renew(RequestContext::background(), PreloadRun::lease_of(id),
+                                      PreloadRun::unfinished_lease(options_, *lease));
+      // One that was broken is asked for again when the preload runs.
+      if (status.ok() || status.code() == StatusCode::kNotFound) continue;
+      log_error("the lease of a preload cannot be renewed",
+                {{"preload", id.value()}, {"error", status.to_string()}});
+    }
+  }
+  arm_renewal();
 }
 
 void Preloads::enqueue(const PreloadId& id) {
@@ -114,7 +168,8 @@ Result<PreloadInfo> Preloads::start(const RequestContext& context, PreloadReques
   PreloadRun planned({.cache = parts_.cache, .clock = parts_.clock, .options = options_},
                      preload.id, preload.request, tree);
   MR_RETURN_IF_ERROR(planned.prepare(context));
-  MR_RETURN_IF_ERROR(planned.grant(context));
+  // What only is to be held is so once it is fetched.
+  if (preload.request.lease) MR_RETURN_IF_ERROR(planned.grant(context));
   preload.fit = planned.fit();
   preload.files = planned.files();
   preload.bytes_total = planned.total_bytes();
@@ -177,7 +232,7 @@ Result<bool> Preloads::is_all_there(const RequestContext& context, const Preload
   PreloadRun planned({.cache = parts_.cache, .clock = parts_.clock, .options = options_},
                      preload.id, preload.request, tree);
   MR_RETURN_IF_ERROR(planned.prepare(context));
-  return planned.fit().cached_bytes >= planned.total_bytes();
+  return planned.is_cached(context);
 }
 
 void Preloads::take_up_again(PreloadInfo& preload) {
@@ -352,7 +407,9 @@ void Preloads::end(const PreloadId& id, const Status& status) {
     last.state = status.ok()                               ? PreloadState::kReady
                  : status.code() == StatusCode::kCancelled ? PreloadState::kCancelled
                                                            : PreloadState::kFailed;
-    last.problem = last.state == PreloadState::kFailed ? status.to_string() : "";
+    const bool has_failed = last.state == PreloadState::kFailed;
+    last.problem = has_failed ? status.to_string() : "";
+    last.code = has_failed ? status.code() : StatusCode::kOk;
     last.ended = parts_.clock.wall_now();
     last.bytes_per_second = 0;
     last.time_left.reset();

@@ -30,8 +30,10 @@ namespace millrace {
 //
 // Invariants:
 //  1. A preload that was accepted fits, and has its lease, if it wants one, before anything is
-//     fetched. What was promised to one is not promised to the next.
-//  2. Who waits is answered once, when the preload ends or his time is up.
+//     fetched, and until it ends, however long that takes. What was promised to one is not promised
+//     to the next.
+//  2. What a preload fetches is held until it is ready, also without a lease.
+//  3. Who waits is answered once, when the preload ends or his time is up.
 //
 // All methods are safe from any thread; all but wait() block. What it is made with outlives it.
 class Preloads {
@@ -82,11 +84,18 @@ class Preloads {
     std::shared_ptr<Cancellation> cancellation;
     std::shared_ptr<PreloadProgress> progress;
     std::map<std::uint64_t, Waiting> waiting;
+    // Its lease is renewed by the clock; not any more once it lasts as long as was asked for.
+    bool is_renewed = true;
   };
   using Table = std::map<PreloadId, Preload>;
 
   Preloads(Parts parts, PreloadOptions options, PreloadJournal journal);
   Status load() MR_EXCLUDES(mutex_);
+  // A kill may leave the lease of a preload that nobody has heard of yet.
+  Status release_orphans() MR_EXCLUDES(mutex_);
+  // Now and then, whatever the fetches wait for.
+  void renew_leases() MR_EXCLUDES(mutex_);
+  void arm_renewal() MR_EXCLUDES(mutex_);
   // Puts it into the queue of the one thread that runs them.
   void enqueue(const PreloadId& id);
 
@@ -114,8 +123,10 @@ class Preloads {
   std::optional<PreloadInfo> begin(const PreloadId& id, std::shared_ptr<PreloadProgress>& progress,
                                    std::shared_ptr<Cancellation>& cancellation) MR_EXCLUDES(mutex_);
   void end(const PreloadId& id, const Status& status) MR_EXCLUDES(mutex_);
-  bool keeps_lease(const PreloadId& id) MR_EXCLUDES(mutex_);
-  std::optional<Duration> lease_of(const PreloadId& id) MR_EXCLUDES(mutex_);
+  bool keeps_lease(const PreloadId& id, const Status& status) MR_EXCLUDES(mutex_);
+  void release_lease(const PreloadId& id);
+  // What was asked for by now, and from now on is not renewed.
+  std::optional<Duration> final_lease(const PreloadId& id) MR_EXCLUDES(mutex_);
 
   PreloadInfo described(const Preload& preload) const;
   void add_leases(std::vector<PreloadInfo>& preloads);
@@ -140,8 +151,12 @@ class Preloads {
   std::uint64_t last_waiter_ MR_GUARDED_BY(mutex_) = 0;
   bool stopping_ MR_GUARDED_BY(mutex_) = false;
 
-  Gate timers_;        // Of those who wait.
-  ThreadPool thread_;  // Last: it uses the members above.
+  std::unique_ptr<Clock::Timer> renewal_ MR_GUARDED_BY(mutex_);
+
+  Gate timers_;  // Of those who wait.
+  // Last: they use the members above.
+  ThreadPool thread_;
+  ThreadPool renewals_;
 };
 
 }  // namespace millrace

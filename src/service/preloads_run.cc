@@ -20,6 +20,7 @@ std::optional<PreloadInfo> Preloads::begin(const PreloadId& id,
   progress->restart(parts_.clock.now(), preload.info.bytes_total);
   progress->add(preload.info.bytes_done, false);
   preload.info.state = PreloadState::kRunning;
+  preload.is_renewed = true;
   save(preload.info);
   return preload.info;
 }
@@ -45,8 +46,12 @@ void Preloads::run(const PreloadId& id) {
                                        {"version", request.version.text()},
                                        {"error", status.to_string()}});
   }
+  // Before anybody is told, who may ask for the room at once.
+  if (!keeps_lease(id, status)) release_lease(id);
   end(id, status);
-  if (keeps_lease(id)) return;
+}
+
+void Preloads::release_lease(const PreloadId& id) {
   const Status released =
       parts_.cache.leases().release(RequestContext::background(), PreloadRun::lease_of(id));
   if (!released.ok()) {
@@ -55,18 +60,21 @@ void Preloads::run(const PreloadId& id) {
   }
 }
 
-// A preload that failed, or was cancelled while it renewed its lease, has none.
-bool Preloads::keeps_lease(const PreloadId& id) {
+// A preload that failed, or was cancelled while it renewed its lease, has none. One that stops with
+// the gateway has not ended.
+bool Preloads::keeps_lease(const PreloadId& id, const Status& status) {
   MutexLock lock(mutex_);
   const auto found = preloads_.find(id);
-  return stopping_ ||
-         (found != preloads_.end() && found->second.info.state == PreloadState::kReady);
+  if (found == preloads_.end() || !found->second.info.request.lease) return false;
+  return stopping_ || (status.ok() && !has_ended(found->second.info.state));
 }
 
-std::optional<Duration> Preloads::lease_of(const PreloadId& id) {
+std::optional<Duration> Preloads::final_lease(const PreloadId& id) {
   MutexLock lock(mutex_);
   const auto found = preloads_.find(id);
-  return found == preloads_.end() ? std::nullopt : found->second.info.request.lease;
+  if (found == preloads_.end()) return std::nullopt;
+  found->second.is_renewed = false;
+  return found->second.info.request.lease;
 }
 
 Result<std::shared_ptr<VersionTree>> Preloads::open_version(const RequestContext& context,
@@ -95,7 +103,7 @@ Status Preloads::work(const RequestContext& context, const PreloadInfo& preload,
   MR_RETURN_IF_ERROR(run.grant(context));
   MR_RETURN_IF_ERROR(run.fetch(context, progress));
   // It lasts from when it is ready. Somebody may have joined who wants it longer.
-  const std::optional<Duration> lease = lease_of(preload.id);
+  const std::optional<Duration> lease = final_lease(preload.id);
   if (!lease) return {};
   return parts_.cache.leases().renew(context, PreloadRun::lease_of(preload.id), *lease);
 }

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/checked_line.h"
 #include "platform/memory_disk.h"
 
 namespace millrace {
@@ -46,6 +47,36 @@ TEST(PreloadJournalTest, KeepsWhatWasSavedOverAPowerLoss) {
   EXPECT_EQ(loaded[0].request.lease, std::chrono::hours(12));
   EXPECT_EQ(loaded[0].request.holder.run, "r1");
   EXPECT_FALSE(loaded[1].request.lease);
+}
+
+std::string noted(std::string text, const std::string& field, const std::string& replaced) {
+  const std::size_t line = text.find('\n') + 1;
+  std::string json = text.substr(line + 9, text.size() - line - 10);
+  const std::size_t at = json.find(field);
+  EXPECT_NE(at, std::string::npos) << json;
+  return text.substr(0, line) + checked_line(json.replace(at, field.size(), replaced));
+}
+
+TEST(PreloadJournalTest, KeepsWhatKindOfFailureItWas) {
+  PreloadInfo failed = some_preload("00000000000a");
+  failed.state = PreloadState::kFailed;
+  failed.code = StatusCode::kPermissionDenied;
+  failed.fit = {.wanted_bytes = 100, .limit_bytes = 80, .leased_bytes = 10, .short_bytes = 40};
+  const std::string text = encode_preload(failed);
+  const Result<PreloadInfo> loaded = decode_preload(text, "f");
+  ASSERT_TRUE(loaded) << loaded.error().to_string();
+  EXPECT_EQ(loaded->code, StatusCode::kPermissionDenied);
+  EXPECT_EQ(loaded->fit.short_bytes, 40u);
+
+  const Result<PreloadInfo> of_old = decode_preload(
+      noted(noted(text, R"("code":"permission_denied",)", ""), R"("short_bytes":40,)", ""), "f");
+  ASSERT_TRUE(of_old) << of_old.error().to_string();
+  EXPECT_EQ(of_old->code, StatusCode::kIoError);
+  EXPECT_EQ(of_old->fit.short_bytes, 30u);
+  const Result<PreloadInfo> of_later =
+      decode_preload(noted(text, "permission_denied", "bad_weather"), "f");
+  ASSERT_TRUE(of_later) << of_later.error().to_string();
+  EXPECT_EQ(of_later->code, StatusCode::kIoError);
 }
 
 TEST(PreloadJournalTest, AnyDamageIsSeen) {

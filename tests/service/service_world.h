@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -37,7 +38,7 @@ class ServiceWorld : public VfsWorld {
     preloads_ = Preloads::open({.datasets = datasets(),
                                 .cache = cache(),
                                 .disk = disk(),
-                                .clock = system_clock(),
+                                .clock = *cache_clock,
                                 .random = random,
                                 .directory = "/state/preloads",
                                 .observer = observer},
@@ -64,14 +65,17 @@ class ServiceWorld : public VfsWorld {
   }
 
   // Bytes of objects, as opposed to records and manifests, that the store cannot give.
-  void break_objects(Fault::Kind kind) {
-    faulty->set_plan([kind](const FaultableCall& call) -> std::optional<Fault> {
-      if (call.operation != StoreOperation::kGetRange || call.key.starts_with(".millrace")) {
+  void break_objects(Fault::Kind kind, const std::string& below = "") {
+    faulty->set_plan([this, kind, below](const FaultableCall& call) -> std::optional<Fault> {
+      if (call.operation != StoreOperation::kGetRange || call.key.starts_with(".millrace") ||
+          !call.key.starts_with(below)) {
         return std::nullopt;
       }
+      ++broken_gets;
       return Fault{.kind = kind};
     });
   }
+  std::atomic<std::uint64_t> broken_gets = 0;
   void mend() { faulty->set_plan(no_faults()); }
 
   // How often, and how much, objects were asked for.

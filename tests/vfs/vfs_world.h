@@ -35,6 +35,8 @@ class VfsWorld : public PublishWorld {
   // From the next start on.
   ReadObserver* observer = nullptr;
   std::uint64_t cache_bytes = kGiB;
+  // Of the cache, and of what works with it.
+  Clock* cache_clock = &system_clock();
   // Real time, so that no answer is taken for missing on a slow machine.
   Duration patience = std::chrono::minutes(1);
 
@@ -151,7 +153,7 @@ class VfsWorld : public PublishWorld {
       BlockCacheOptions options;
       options.directories.push_back({.path = "/cache", .quota_bytes = world.cache_bytes});
       auto cache = DiskBlockCache::open({.disk = world.disk_,
-                                         .clock = system_clock(),
+                                         .clock = *world.cache_clock,
                                          .disk_executor = world.work_,
                                          .fetch_executor = fetches,
                                          .buffers = world.buffers,
