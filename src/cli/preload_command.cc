@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/status_names.h"
 #include "cli/command.h"
 #include "cli/control_client.h"
 #include "cli/daemon_start.h"
@@ -52,9 +53,24 @@ std::string preload_summary(const Json& preload) {
                                  count_text(number_of(preload, "files"), "file", "files"),
                                  size_cell(preload, "bytes_total"), size_cell(fit, "cached_bytes"));
   if (number_of(fit, "short_bytes") > 0) {
-    return text + fmt::format("; {} do not fit", size_cell(fit, "short_bytes"));
+    return text + fmt::format("; {} do not fit and are left out", size_cell(fit, "short_bytes"));
   }
   return text + fmt::format("; all of it fits into the cache of {}", size_cell(fit, "limit_bytes"));
+}
+
+// Enough for a daemon that is killed now and then; one that cannot stay up is not asked for ever.
+constexpr int kAsksMax = 5;
+
+// What was asked for goes on in the next daemon, and so does waiting for it.
+Result<Json> ask_also_the_next_daemon(Session& session, const std::string& path) {
+  for (int ask = 1;; ++ask) {
+    auto answer = ControlClient(session).send(session.context(), HttpMethod::kGet, path);
+    if (answer || ask == kAsksMax) return answer;
+    const bool is_gone = answer.error().code() == StatusCode::kUnavailable ||
+                         ControlClient::is_no_daemon(answer.error());
+    if (!is_gone) return answer;
+    MR_RETURN_IF_ERROR(ensure_daemon(session, DaemonUp::kListens));
+  }
 }
 
 // Until it has ended. The line on a terminal says how far it is; a signal ends only the waiting.
@@ -67,8 +83,7 @@ Result<Json> wait_for_preload(Session& session, Json preload) {
   // Short while somebody looks at the line.
   const std::string_view wait = session.output().terminal() ? "?wait=500ms" : "?wait=1m";
   while (!preload["ended"].is_string()) {
-    MR_ASSIGN_OR_RETURN(preload, ControlClient(session).send(session.context(), HttpMethod::kGet,
-                                                             path + std::string(wait)));
+    MR_ASSIGN_OR_RETURN(preload, ask_also_the_next_daemon(session, path + std::string(wait)));
     const std::uint64_t done = number_of(preload, "bytes_done");
     if (done > drawn) progress->add_bytes(done - drawn);
     drawn = std::max(drawn, done);
@@ -91,7 +106,8 @@ Result<int> ended_preload(Session& session, const Json& preload) {
   if (state == "cancelled") {
     return failure(StatusCode::kConflict, fmt::format("the preload {} was cancelled", id));
   }
-  return failure(StatusCode::kIoError,
+  const auto code = parse_status_code(text_cell(preload, "code"));
+  return failure(code.value_or(StatusCode::kIoError),
                  fmt::format("the preload {} has failed: {}", id, text_cell(preload, "problem")));
 }
 

@@ -84,5 +84,29 @@ TEST_F(PreloadCommand, GoesOnAfterTheDaemonWasKilled) {
   EXPECT_EQ(ready.json()["state"], "ready") << ready.err;
 }
 
+TEST_F(PreloadCommand, WhoWaitsGoesOnWithTheNextDaemon) {
+  const Outcome waited = bash(R"(
+    pid() { millrace status --json | grep -o '"pid":[0-9]*' | cut -d: -f2; }
+    millrace preload pets@v1 --rate 1B/s --wait 2> $DIR/waiting & waiter=$!
+    timeout 60 bash -c 'until grep -q "^preload .* of pets" $DIR/waiting; do :; done' || exit 90
+    killed=$(pid); kill -9 $killed
+    # Only who waits starts another one.
+    for ((tries = 0; tries < 2000; ++tries)); do
+      now=$(pid 2> /dev/null); [ -n "$now" ] && [ "$now" != "$killed" ] && break
+    done
+    [ -n "$now" ] && [ "$now" != "$killed" ] || exit 91
+    millrace preload cancel $(grep -o '^preload [0-9a-f]*' $DIR/waiting | cut -d' ' -f2) || exit 92
+    wait $waiter; echo "exit $?")");
+  EXPECT_THAT(waited.out, HasSubstr("exit 6")) << waited.exit_code << waited.err;
+}
+
+TEST_F(PreloadCommand, AFailureHasTheExitCodeOfItsKind) {
+  // The objects are gone, the version is not.
+  ASSERT_EQ(bash("find $DIR/home -path '*/store/pets/v1/*' -type f -delete").exit_code, 0);
+  const Outcome failed = preload({"--wait"});
+  EXPECT_EQ(failed.exit_code, 3) << failed.err;
+  EXPECT_EQ(millrace({"preload", "ls", "--json"}).json()["code"], "not_found");
+}
+
 }  // namespace
 }  // namespace millrace::cli
