@@ -51,12 +51,17 @@ void VersionFile::read(const RequestContext& context, ByteRange range, Completio
   read_from(tree_->objects(), request, std::move(done), true);
 }
 
+Result<std::vector<FilePart>> VersionFile::parts_in(const VersionObjects& objects) const {
+  MR_ASSIGN_OR_RETURN(const ManifestEntry entry, objects.manifest().entry(entry_.index()));
+  return objects.parts(entry);
+}
+
 void VersionFile::read_from(const Objects& objects, const RequestPtr& request,
                             Completion<Slice> done, bool may_renew) {
   const CurrentRequest current(request->context);
-  const Result<std::vector<FilePart>> parts = objects->parts(entry_);
+  const Result<std::vector<FilePart>> parts = parts_in(*objects);
   if (!parts) {
-    done.complete(failure(parts.error()));
+    failed(objects, request, std::move(done), parts.error(), may_renew);
     return;
   }
   Completion<Slice> answered(
@@ -120,7 +125,7 @@ void VersionFile::report(const VersionObjects& objects, ByteRange range, const S
   if (reported_.exchange(true)) return;
   const Result<std::string> path = objects.manifest().path_of(entry_.index());
   std::vector<std::string> keys;
-  if (const Result<std::vector<FilePart>> parts = objects.parts(entry_)) {
+  if (const Result<std::vector<FilePart>> parts = parts_in(objects)) {
     for (const FilePart& part : cut(*parts, range))
       keys.push_back(part.object.key().value());
   }
@@ -134,7 +139,7 @@ void VersionFile::report(const VersionObjects& objects, ByteRange range, const S
 
 Result<std::unique_ptr<CompleteObject>> VersionFile::complete(const RequestContext& context) {
   const CurrentRequest current(context);
-  MR_ASSIGN_OR_RETURN(const std::vector<FilePart> parts, tree_->objects()->parts(entry_));
+  MR_ASSIGN_OR_RETURN(const std::vector<FilePart> parts, parts_in(*tree_->objects()));
   if (parts.size() != 1 || parts.front().bytes.offset != 0 ||
       parts.front().bytes.length != parts.front().object.size()) {
     return failure(StatusCode::kNotFound, "the file is not exactly one object");
@@ -148,7 +153,7 @@ void VersionFile::count_handed_out(const RequestContext& context) {
 
 Result<std::string> VersionFile::cached(const RequestContext& context) {
   const CurrentRequest current(context);
-  MR_ASSIGN_OR_RETURN(const std::vector<FilePart> parts, tree_->objects()->parts(entry_));
+  MR_ASSIGN_OR_RETURN(const std::vector<FilePart> parts, parts_in(*tree_->objects()));
   std::uint64_t bytes = 0;
   for (const FilePart& part : parts) {
     MR_ASSIGN_OR_RETURN(const std::uint64_t there,

@@ -39,6 +39,8 @@ class VersionFile final : public OpenFile, public std::enable_shared_from_this<V
   };
   using RequestPtr = std::shared_ptr<const Request>;
 
+  // Where the file lies in a layout, by that layout's own entry.
+  Result<std::vector<FilePart>> parts_in(const VersionObjects& objects) const;
   void read_from(const Objects& objects, const RequestPtr& request, Completion<Slice> done,
                  bool may_renew);
   // What was sent makes us expect others.

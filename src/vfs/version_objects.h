@@ -39,7 +39,8 @@ class VersionObjects {
   const Manifest& manifest() const { return *manifest_; }
   const std::shared_ptr<const Manifest>& shared_manifest() const { return manifest_; }
 
-  // From the first byte to the last, without gaps. Empty for an empty file.
+  // From the first byte to the last, without gaps. Empty for an empty file. The entry is one of
+  // this layout: another has its bytes elsewhere.
   Result<std::vector<FilePart>> parts(const ManifestEntry& file) const;
   // By its number in the manifest.
   Result<ObjectVersion> object(std::uint32_t number) const;

@@ -1,0 +1,88 @@
+// Versions whose layout is replaced while they are served.
+#include <map>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "base/hex.h"
+#include "base/log.h"
+#include "dataset/garbage_collector.h"
+#include "tests/vfs/vfs_world.h"
+
+namespace millrace {
+namespace {
+
+// Names that do not compress, so that the manifest is too large to be fetched at once.
+constexpr int kNames = 4000;
+
+class VersionLayoutsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    for (int n = 0; n < kNames; ++n)
+      world.tree.write(name_of(n), "");
+    write_samples(0);
+    ASSERT_TRUE(world.publish("a@v1"));
+    write_samples(1);
+    ASSERT_TRUE(world.publish("a@v2"));
+    ASSERT_GT(layout().manifest_bytes, 256 * kKiB);
+  }
+  static std::string name_of(int n) {
+    return "names/" + to_hex(as_bytes(publish_bytes(100, static_cast<std::uint64_t>(n))));
+  }
+  // Every fourth stays as it was, so that the packs of the first version become mostly garbage.
+  void write_samples(int edition) {
+    for (int n = 0; n < 40; ++n) {
+      if (edition > 0 && n % 4 == 0) continue;
+      world.tree.write(fmt::format("d/{:03}.jpg", n),
+                       publish_bytes(9'000, static_cast<std::uint64_t>(n * 10 + edition)));
+    }
+  }
+  VersionLayout layout() {
+    return world.registry.version(world.context, ref_of("a@v2")).value().facts->layout;
+  }
+  // The version gets a new layout, and the old one is deleted.
+  void pack_anew() {
+    const VersionLayout before = layout();
+    ASSERT_TRUE(world.registry.remove(world.context, ref_of("a@v1"), "test", Duration::zero()));
+    GarbageOptions options;
+    options.manifest_directory = world.state.path("gc");
+    options.abort_repacks_after = Duration::zero();
+    options.layout_grace = Duration::zero();
+    // The first moves the files, and the second deletes what they were moved from.
+    for (int n = 0; n < 2; ++n) {
+      GarbageCollector collector({.store = *world.memory,
+                                  .clock = system_clock(),
+                                  .random = world.random,
+                                  .writer = writer_of("gc")},
+                                 options);
+      const auto report = collector.run(world.context);
+      ASSERT_TRUE(report) << report.error().to_string();
+    }
+    ASSERT_NE(layout().layout_digest, before.layout_digest);
+    ASSERT_FALSE(world.memory->head(world.context, ObjectKey(before.manifest_key)));
+  }
+
+  VfsWorld world;
+  const LogCapture log;
+};
+
+TEST_F(VersionLayoutsTest, S1AnOpenFileReadsTheSameBytesWhereverTheyLie) {
+  std::map<std::string, std::shared_ptr<OpenFile>> opened;
+  for (int n = 0; n < 40; ++n) {
+    const std::string path = fmt::format("d/{:03}.jpg", n);
+    opened[path] =
+        world.files().open(world.context, world.at("datasets/a/v2/" + path).number).value();
+  }
+  ASSERT_NO_FATAL_FAILURE(pack_anew());
+  const std::map<std::string, std::string> wanted = world.contents("a@v2");
+  for (int pass = 0; pass < 2; ++pass) {
+    for (const auto& [path, file] : opened) {
+      const auto read = world.read(*file, {0, file->size()});
+      ASSERT_TRUE(read) << path << ": " << read.error().to_string();
+      EXPECT_TRUE(*read == wanted.at(path)) << path;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace millrace
