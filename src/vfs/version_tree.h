@@ -27,10 +27,18 @@ struct VersionReads {
   ReadObserver* observer = nullptr;
 };
 
+// A failure of the manifest, as the tree says it: a manifest that is not in the store is no name
+// that leads nowhere, but kIoError.
+Status about_manifest(const std::string& version, const Status& why);
+
 // One version, as its manifest has it: the number of an entry is its index there.
 //
-// A layout may be replaced, by a collection that packs anew: then objects of the old one go. Who
-// meets that asks for the newest layout, and goes on with it. The entries are the same in both.
+// A layout may be replaced, by a collection that packs anew: then objects of the old one go, and
+// its manifest. Who meets that asks for the newest layout, and goes on with it. Both have the same
+// entries under the same numbers; where their bytes lie differs.
+//
+// kNotFound is said of names and numbers alone, for clients keep that for ever. A manifest that is
+// gone from the store is kIoError.
 class VersionTree final : public Tree, public std::enable_shared_from_this<VersionTree> {
  public:
   // Finds the manifest of the newest layout; may block.
@@ -75,7 +83,11 @@ class VersionTree final : public Tree, public std::enable_shared_from_this<Versi
   const VersionReads& reads() const { return reads_; }
 
  private:
-  std::shared_ptr<const Manifest> manifest() const { return objects()->shared_manifest(); }
+  // What `read` finds in the manifest about a node; with the newest layout where pages of ours are
+  // gone. `read` may be called twice.
+  template <class Read>
+  auto ask(const RequestContext& context, NodeNumber node, Read read)
+      -> decltype(read(std::declval<const Manifest&>()));
   std::shared_ptr<const VersionObjects> objects_of(std::shared_ptr<const Manifest> manifest) const;
   NodeAttributes attributes_of(const ManifestEntry& entry) const;
 

@@ -15,7 +15,7 @@ Result<std::shared_ptr<VersionTree>> VersionTrees::of(const RequestContext& cont
   MR_ASSIGN_OR_RETURN(
       const NumberedTree tree,
       parts_.numbers.number_of(entry.ref, entry.facts->reservation, entry.facts->layout));
-  return open(tree);
+  return open(context, tree);
 }
 
 Result<std::shared_ptr<VersionTree>> VersionTrees::find(const RequestContext& context,
@@ -25,7 +25,7 @@ Result<std::shared_ptr<VersionTree>> VersionTrees::find(const RequestContext& co
   const CurrentRequest current(context);
   const std::optional<NumberedTree> tree = parts_.numbers.find(number);
   if (!tree) return failure(StatusCode::kNotFound, "there is no such node");
-  return open(*tree);
+  return open(context, *tree);
 }
 
 std::shared_ptr<VersionTree> VersionTrees::opened(TreeNumber number) {
@@ -48,7 +48,8 @@ Result<bool> VersionTrees::drop_if_purged(const RequestContext& context, TreeNum
   return true;
 }
 
-Result<std::shared_ptr<VersionTree>> VersionTrees::open(const NumberedTree& tree) {
+Result<std::shared_ptr<VersionTree>> VersionTrees::open(const RequestContext& context,
+                                                        const NumberedTree& tree) {
   {
     MutexLock lock(mutex_);
     if (purged_.contains(tree.number.value())) {
@@ -56,9 +57,9 @@ Result<std::shared_ptr<VersionTree>> VersionTrees::open(const NumberedTree& tree
     }
   }
   if (std::shared_ptr<VersionTree> known = opened(tree.number)) return known;
-  MR_ASSIGN_OR_RETURN(std::shared_ptr<const Manifest> manifest, open_manifest(tree.layout));
-  const auto reopen = [this, tree](const RequestContext& context) {
-    return newest(context, tree.ref, tree.nonce, tree.layout);
+  MR_ASSIGN_OR_RETURN(std::shared_ptr<const Manifest> manifest, find_manifest(context, tree));
+  const auto reopen = [this, tree](const RequestContext& asking) {
+    return newest(asking, tree.ref, tree.nonce, tree.layout);
   };
   auto added = std::make_shared<VersionTree>(
       VersionTree::Identity{.number = tree.number,
@@ -78,6 +79,16 @@ Result<std::shared_ptr<VersionTree>> VersionTrees::open(const NumberedTree& tree
 // that touches them, or for none.
 Result<std::shared_ptr<const Manifest>> VersionTrees::open_manifest(const VersionLayout& layout) {
   return parts_.manifests.open(RequestContext::background(), layout);
+}
+
+Result<std::shared_ptr<const Manifest>> VersionTrees::find_manifest(const RequestContext& context,
+                                                                    const NumberedTree& tree) {
+  Result<std::shared_ptr<const Manifest>> known = open_manifest(tree.layout);
+  if (known || known.error() != StatusCode::kNotFound) return known;
+  Result<std::shared_ptr<const Manifest>> newer =
+      newest(context, tree.ref, tree.nonce, tree.layout);
+  if (newer && *newer != nullptr) return newer;
+  return failure(about_manifest(tree.ref.text(), newer ? known.error() : newer.error()));
 }
 
 Result<std::shared_ptr<const Manifest>> VersionTrees::newest(const RequestContext& context,

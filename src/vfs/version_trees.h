@@ -55,8 +55,12 @@ class VersionTrees {
 
   // Null when it is not open.
   std::shared_ptr<VersionTree> opened(TreeNumber number) MR_EXCLUDES(mutex_);
-  Result<std::shared_ptr<VersionTree>> open(const NumberedTree& tree) MR_EXCLUDES(mutex_);
+  Result<std::shared_ptr<VersionTree>> open(const RequestContext& context, const NumberedTree& tree)
+      MR_EXCLUDES(mutex_);
   Result<std::shared_ptr<const Manifest>> open_manifest(const VersionLayout& layout);
+  // Of the layout that the tree had last; of the newest, where that is gone.
+  Result<std::shared_ptr<const Manifest>> find_manifest(const RequestContext& context,
+                                                        const NumberedTree& tree);
   Result<std::shared_ptr<const Manifest>> newest(const RequestContext& context,
                                                  const VersionRef& ref, const std::string& nonce,
                                                  const VersionLayout& opened);

@@ -1,4 +1,5 @@
-// Versions whose layout is replaced while they are served.
+// Versions whose layout is replaced, or whose manifest is gone, while they are served.
+#include <filesystem>
 #include <map>
 
 #include <fmt/format.h>
@@ -61,10 +62,41 @@ class VersionLayoutsTest : public ::testing::Test {
     ASSERT_NE(layout().layout_digest, before.layout_digest);
     ASSERT_FALSE(world.memory->head(world.context, ObjectKey(before.manifest_key)));
   }
+  // Until it ends, the store says that no manifest is there.
+  void hide_manifests() {
+    world.faulty->set_plan([](const FaultableCall& call) -> std::optional<Fault> {
+      if (!call.key.starts_with(kManifestsPrefix)) return std::nullopt;
+      return Fault{.code = StatusCode::kNotFound};
+    });
+  }
+  void expect_whole_version() {
+    std::map<std::string, std::string> found;
+    world.walk(root, "", found);
+    std::map<std::string, std::string> wanted = world.contents("a@v2");
+    EXPECT_TRUE(found == wanted) << found.size() << " of " << wanted.size();
+  }
 
   VfsWorld world;
   const LogCapture log;
+  NodeNumber root;
 };
+
+TEST_F(VersionLayoutsTest, S1ATreeGoesOnWithTheNewLayoutWhenPagesOfTheOldAreGone) {
+  root = world.at("datasets/a/v2").number;
+  ASSERT_NO_FATAL_FAILURE(pack_anew());
+  for (const int n : {0, kNames / 2, kNames - 1})
+    EXPECT_EQ(world.at("datasets/a/v2/" + name_of(n)).size, 0U);
+  expect_whole_version();
+}
+
+TEST_F(VersionLayoutsTest, S1AVersionThatIsKnownByItsNumberIsOpenedWithTheNewLayout) {
+  root = world.at("datasets/a/v2").number;
+  ASSERT_NO_FATAL_FAILURE(pack_anew());
+  world.stop();
+  std::filesystem::remove_all(world.state.path("opened"));
+  world.start();
+  expect_whole_version();
+}
 
 TEST_F(VersionLayoutsTest, S1AnOpenFileReadsTheSameBytesWhereverTheyLie) {
   std::map<std::string, std::shared_ptr<OpenFile>> opened;
@@ -82,6 +114,32 @@ TEST_F(VersionLayoutsTest, S1AnOpenFileReadsTheSameBytesWhereverTheyLie) {
       EXPECT_TRUE(*read == wanted.at(path)) << path;
     }
   }
+}
+
+TEST_F(VersionLayoutsTest, AMissingManifestIsNoStatementAboutNames) {
+  root = world.at("datasets/a/v2").number;
+  const NodeNumber names = world.at("datasets/a/v2/names").number;
+  const NodeNumber sample = world.at("datasets/a/v2/d/039.jpg").number;
+  const std::string name = name_of(1).substr(6);
+  FileSystem& files = world.files();
+  hide_manifests();
+  EXPECT_EQ(files.lookup(world.context, names, name).error().code(), StatusCode::kIoError);
+  EXPECT_EQ(
+      files.read_directory(world.context, names, 0, [](const NodeEntry&) { return true; }).code(),
+      StatusCode::kIoError);
+  world.faulty->set_plan(no_faults());
+  EXPECT_TRUE(files.lookup(world.context, names, name));
+  EXPECT_EQ(files.lookup(world.context, names, "none").error().code(), StatusCode::kNotFound);
+
+  world.stop();
+  std::filesystem::remove_all(world.state.path("opened"));
+  world.start();
+  hide_manifests();
+  EXPECT_EQ(world.files().attributes(world.context, sample).error().code(), StatusCode::kIoError);
+  EXPECT_EQ(world.files().resolve(world.context, "datasets/a/v2").error().code(),
+            StatusCode::kIoError);
+  world.faulty->set_plan(no_faults());
+  expect_whole_version();
 }
 
 }  // namespace
