@@ -68,7 +68,7 @@ FuseCall::FuseCall(FuseConnection& connection, const fuse_in_header& header)
       context_(
           connection.parts.clock.now() + connection.parts.timeout,
           connection.parts.callers.caller(header.uid, header.pid, connection.parts.clock.now())) {
-  connection.calls.add(unique_, context_.shared_cancellation());
+  connection.calls.add(unique_, header.pid, context_.shared_cancellation());
 }
 
 FuseCall::FuseCall(FuseCall&& other) noexcept

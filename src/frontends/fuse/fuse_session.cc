@@ -181,10 +181,14 @@ void FuseSession::initialise(const FuseRequest& request) {
 void FuseSession::interrupt(const FuseRequest& request) {
   const Result<fuse_interrupt_in> in = request.body<fuse_interrupt_in>();
   // EAGAIN: it is just being taken, or was just answered; the kernel asks again in the first case.
-  if (!in || !connection_.calls.interrupt(in->unique)) {
+  if (!in || !interrupts_.add(in->unique)) {
     return connection_.device.fail(request.header().unique, EAGAIN);
   }
-  if (std::optional<WaitingCall> waiting = take_waiting(in->unique)) waiting->call.fail_with(EINTR);
+}
+
+void FuseSession::call_off(std::uint64_t unique) {
+  connection_.calls.interrupt(unique);
+  if (std::optional<WaitingCall> waiting = take_waiting(unique)) waiting->call.fail_with(EINTR);
 }
 
 }  // namespace millrace

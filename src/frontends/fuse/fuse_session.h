@@ -9,6 +9,7 @@
 
 #include "base/mutex.h"
 #include "frontends/fuse/fuse_connection.h"
+#include "frontends/fuse/fuse_interrupts.h"
 #include "frontends/fuse/fuse_operations.h"
 #include "frontends/fuse/fuse_request.h"
 
@@ -63,6 +64,7 @@ class FuseSession {
       MR_EXCLUDES(mutex_);
   void initialise(const FuseRequest& request);
   void interrupt(const FuseRequest& request);
+  void call_off(std::uint64_t unique) MR_EXCLUDES(mutex_);
 
   FuseConnection connection_;
   const RequestContext hold_context_ = RequestContext::background();
@@ -77,6 +79,9 @@ class FuseSession {
   Mutex mutex_;
   std::vector<std::thread> threads_ MR_GUARDED_BY(mutex_);
   std::list<WaitingCall> waiting_ MR_GUARDED_BY(mutex_);
+
+  // Last: its thread uses the others until it is gone.
+  FuseInterrupts interrupts_{connection_.calls, [this](std::uint64_t unique) { call_off(unique); }};
 };
 
 }  // namespace millrace

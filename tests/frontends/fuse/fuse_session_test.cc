@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/statvfs.h>
-#include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -276,68 +275,6 @@ TEST_F(FuseSessionTest, AliasesAndVersionsAreSeenInTheWholeTree) {
   struct stat found{};
   EXPECT_LT(::stat(world.mounted("datasets/b").c_str(), &found), 0);
   EXPECT_EQ(errno, ENOENT);
-}
-
-TEST_F(FuseSessionTest, S23AReaderThatIsKilledLeavesNothingBehind) {
-  mount_version(FuseOpening::kPassthrough);
-  world.faulty->set_plan([](const FaultableCall& call) -> std::optional<Fault> {
-    if (call.key.starts_with(".millrace/")) return std::nullopt;
-    return Fault{.kind = Fault::Kind::kHang};
-  });
-  const pid_t reader = ::fork();
-  if (reader == 0) {
-    // Past the page cache, so that this one request is all that there is.
-    alignas(4096) static char page[4096];
-    const int fd = ::open(world.mounted("whole.bin").c_str(), O_RDONLY | O_DIRECT);
-    ::_exit(::read(fd, page, sizeof(page)) > 0 ? 0 : 1);
-  }
-  while (world.requests(FuseMetricOperation::kRead) == 0)
-    std::this_thread::yield();
-  ::kill(reader, SIGKILL);
-  int status = 0;
-  ASSERT_EQ(::waitpid(reader, &status, 0), reader);
-  EXPECT_TRUE(WIFSIGNALED(status));
-  while (!world.connection().calls.empty())
-    std::this_thread::yield();
-  world.faulty->set_plan(no_faults());
-  EXPECT_TRUE(mounted("large.bin") == source("large.bin")) << "others are served";
-}
-
-TEST_F(FuseSessionTest, S23ReadersCanBeKilledAlsoWhenMoreWaitThanThereAreThreads) {
-  ASSERT_NO_FATAL_FAILURE(world.mount("/", FuseOpening::kPassthrough));
-  ASSERT_TRUE(std::filesystem::exists(world.mounted("datasets")));
-  world.faulty->set_plan([](const FaultableCall&) -> std::optional<Fault> {
-    return Fault{.kind = Fault::Kind::kHang};
-  });
-  constexpr std::size_t kReaders = 80;
-  const std::uint64_t before = world.requests(FuseMetricOperation::kLookup);
-  std::set<pid_t> readers;
-  for (std::size_t n = 0; n < kReaders; ++n) {
-    const std::string path = world.mounted("datasets/cold" + std::to_string(n));
-    const pid_t reader = ::fork();
-    if (reader == 0) {
-      struct stat found{};
-      ::_exit(::stat(path.c_str(), &found) == 0 ? 0 : 1);
-    }
-    readers.insert(reader);
-  }
-  // Together less than the 20 s after which each call would end by itself.
-  auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(8);
-  const auto in_time = [&deadline] { return std::chrono::steady_clock::now() < deadline; };
-  while (world.requests(FuseMetricOperation::kLookup) < before + kReaders && in_time())
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  for (const pid_t reader : readers)
-    ::kill(reader, SIGKILL);
-  deadline = std::chrono::steady_clock::now() + std::chrono::seconds(8);
-  while (!readers.empty() && in_time()) {
-    std::erase_if(readers, [](pid_t reader) { return ::waitpid(reader, nullptr, WNOHANG) != 0; });
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  EXPECT_EQ(readers.size(), 0U) << "cannot be killed";
-  for (const pid_t reader : readers)
-    ::waitpid(reader, nullptr, 0);
-  world.faulty->set_plan(no_faults());
-  EXPECT_TRUE(mounted("datasets/a/v1/whole.bin") == source("whole.bin")) << "others are served";
 }
 
 TEST_P(FuseOpeningTest, AnotherServiceGoesOnWhereOneWasKilled) {
