@@ -1,15 +1,44 @@
+#include <cerrno>
+
+#include "base/file_name.h"
 #include "frontends/fuse/fuse_operations.h"
 
 namespace millrace {
 namespace {
 
+// Whether the mount shows the node, which may be any of the tree: anybody can make up a handle.
+Status check_shown(FuseCall& call, NodeNumber node) {
+  const NodeNumber root = call.connection().view.root;
+  const Status outside{StatusCode::kPreconditionFailed, "the node is not below this mount's root"};
+  // The lists above versions need not be asked for what is in another.
+  const bool is_in_version = place_of(root) == NodePlace::kVersion;
+  while (node != root && root != root_node()) {
+    if (node == root_node()) return outside;
+    if (is_in_version && (place_of(node) != NodePlace::kVersion || tree_of(node) != tree_of(root)))
+      return outside;
+    MR_ASSIGN_OR_RETURN(node, call.connection().parts.tree.parent(call.context(), node));
+  }
+  return {};
+}
+
 // "." and ".." are asked for only by who comes back with a file handle (NFS over this mount).
-Result<NodeAttributes> lookup_from(FuseCall& call, std::string_view name) {
+Result<NodeAttributes> lookup_by_handle(FuseCall& call, std::string_view name) {
   Tree& tree = call.connection().parts.tree;
-  if (name == ".") return tree.attributes(call.context(), call.node());
-  if (name != "..") return tree.lookup(call.context(), call.node(), name);
-  MR_ASSIGN_OR_RETURN(const NodeNumber parent, tree.parent(call.context(), call.node()));
-  return tree.attributes(call.context(), parent);
+  NodeNumber node = call.node();
+  if (name == "..") {
+    MR_ASSIGN_OR_RETURN(node, tree.parent(call.context(), node));
+  }
+  MR_RETURN_IF_ERROR(check_shown(call, node));
+  return tree.attributes(call.context(), node);
+}
+
+// Node 0 is a name that leads nowhere, and is remembered. Only who knows the directory can say so.
+void answer_absent(FuseCall call, NodeLifetime lifetime) {
+  const auto directory = call.connection().parts.tree.attributes(call.context(), call.node());
+  if (!directory) return call.fail(directory.error(), FuseAttempt::kNode);
+  fuse_entry_out nothing{};
+  nothing.entry_valid = FuseConnection::seconds(lifetime);
+  call.answer_with(nothing);
 }
 
 }  // namespace
@@ -17,17 +46,19 @@ Result<NodeAttributes> lookup_from(FuseCall& call, std::string_view name) {
 void fuse_lookup(FuseCall call, const FuseRequest& request) {
   const Result<std::string_view> name = request.name();
   if (!name) return call.fail(name.error(), FuseAttempt::kNode);
-  const Result<NodeAttributes> found = lookup_from(call, *name);
+  if (name->size() > kFileNameBytesMax) return call.fail_with(ENAMETOOLONG);
+  const bool is_handle = *name == "." || *name == "..";
+  const Result<NodeAttributes> found =
+      is_handle ? lookup_by_handle(call, *name)
+                : call.connection().parts.tree.lookup(call.context(), call.node(), *name);
   if (found) return call.answer_with(call.connection().entry(call.node(), *found));
+  if (is_handle) return call.fail(found.error(), FuseAttempt::kNode);
 
   const NodeLifetime lifetime = FuseConnection::name_lifetime(call.node());
   if (found.error() != StatusCode::kNotFound || lifetime != NodeLifetime::kForever) {
     return call.fail(found.error(), FuseAttempt::kName);
   }
-  // Node 0 is a name that leads nowhere, and may be remembered.
-  fuse_entry_out nothing{};
-  nothing.entry_valid = FuseConnection::seconds(lifetime);
-  call.answer_with(nothing);
+  answer_absent(std::move(call), lifetime);
 }
 
 }  // namespace millrace
