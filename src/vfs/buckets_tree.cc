@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/file_name.h"
+#include "base/log.h"
 #include "vfs/node_number.h"
 
 namespace millrace {
@@ -116,6 +117,13 @@ Result<NodeAttributes> BucketsTree::add(const Place& directory, const BucketEntr
                         .lifetime = NodeLifetime::kShort};
 }
 
+void BucketsTree::keep_numbers() {
+  const Status kept = parts_.paths.flush();
+  if (loses_numbers_.exchange(!kept.ok()) || kept.ok()) return;
+  log_warn("nodes of /buckets cannot be noted, and are forgotten at a restart",
+           {{"error", kept.to_string()}});
+}
+
 // ---- The tree
 
 Result<NodeAttributes> BucketsTree::attributes(const RequestContext& context, NodeNumber node) {
@@ -137,7 +145,7 @@ Result<NodeAttributes> BucketsTree::lookup(const RequestContext& context, NodeNu
   }
   if (!found) return no_such_path(at.path + std::string(name));
   MR_ASSIGN_OR_RETURN(const NodeAttributes attributes, add(at, *found));
-  MR_RETURN_IF_ERROR(parts_.paths.flush());
+  keep_numbers();
   return attributes;
 }
 
@@ -147,7 +155,7 @@ Result<NodeNumber> BucketsTree::parent(const RequestContext& /*context*/, NodeNu
   const std::string above = at.path.substr(0, name_begin(at.path));
   if (above.empty()) return buckets_node();
   MR_ASSIGN_OR_RETURN(const NodeNumber number, parts_.paths.add(above));
-  MR_RETURN_IF_ERROR(parts_.paths.flush());
+  keep_numbers();
   return number;
 }
 
@@ -161,7 +169,7 @@ Status BucketsTree::read_directory(const RequestContext& context, NodeNumber dir
     MR_ASSIGN_OR_RETURN(std::string after, text_of_cookie(at, cookie));
     shown = show_entries(context, at, std::move(after), visitor);
   }
-  MR_RETURN_IF_ERROR(parts_.paths.flush());
+  keep_numbers();
   return shown;
 }
 

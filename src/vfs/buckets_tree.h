@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <string>
@@ -94,6 +95,9 @@ class BucketsTree final : public Tree {
   NodeAttributes directory_attributes(NodeNumber number) const;
   // Of a child, whose number is remembered from now on.
   Result<NodeAttributes> add(const Place& directory, const BucketEntry& entry);
+  // Before numbers go to a client. A disk that is full hides no names: that is logged, once until
+  // it has room again.
+  void keep_numbers();
   Status show_buckets(std::uint64_t cookie, const Visitor& visitor);
   Status show_entries(const RequestContext& context, const Place& directory, std::string after,
                       const Visitor& visitor);
@@ -102,6 +106,7 @@ class BucketsTree final : public Tree {
   const Parts parts_;
   const WallTime started_;
   std::map<std::string, Bucket, std::less<>> buckets_;
+  std::atomic<bool> loses_numbers_ = false;
 };
 
 }  // namespace millrace

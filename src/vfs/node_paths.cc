@@ -21,6 +21,8 @@ constexpr std::size_t kRecordBytesMax = kHeadBytes + NodePaths::kPathBytesMax;
 constexpr std::uint64_t kNodesBytesMax = std::uint64_t{UINT32_MAX};
 // Of added paths: more than this is written without waiting for a flush.
 constexpr std::size_t kPendingBytesMax = 256 * kKiB;
+// While the disk takes none: more than this is refused.
+constexpr std::size_t kUnwrittenBytesMax = 16 * kMiB;
 constexpr std::size_t kLoadBytes = kMiB;
 
 std::string record_bytes(std::uint64_t number, std::string_view path) {
@@ -162,7 +164,10 @@ Status NodePaths::append(std::uint64_t number, std::string_view path) {
       now_.bytes >= limits_.bytes_max) {
     MR_RETURN_IF_ERROR(turn_over());
   }
-  if (pending_.size() >= kPendingBytesMax) MR_RETURN_IF_ERROR(write_pending());
+  if (pending_.size() >= kPendingBytesMax) {
+    const Status written = write_pending();
+    if (!written.ok() && pending_.size() >= kUnwrittenBytesMax) return written;
+  }
   const std::string bytes = record_bytes(number, path);
   now_.add({number, static_cast<std::uint32_t>(now_.bytes), checksum_in(bytes)});
   pending_ += bytes;

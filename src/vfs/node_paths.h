@@ -42,10 +42,12 @@ class NodePaths {
   static Result<std::unique_ptr<NodePaths>> open(Disk& disk, std::string path,
                                                  NodePathsLimits limits = {});
 
-  // The number of a path, remembered. kInternal when another path has it; kInvalidArgument when it
-  // is longer than a path can be; the disk's failures.
+  // The number of a path, remembered: in memory, while the disk is full, up to a limit. kInternal
+  // when another path has it; kInvalidArgument when it is longer than a path can be; the disk's
+  // failures.
   Result<NodeNumber> add(std::string_view path) MR_EXCLUDES(mutex_);
-  // Before a number goes to a client. One write for all that was added.
+  // Before a number goes to a client. One write for all that was added; what it could not write is
+  // known until a restart, and is written by the next.
   Status flush() MR_EXCLUDES(mutex_);
   // kNotFound when it was forgotten or never given out.
   Result<std::string> find(NodeNumber number) MR_EXCLUDES(mutex_);

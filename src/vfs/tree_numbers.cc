@@ -166,7 +166,12 @@ Result<NumberedTree> TreeNumbers::number_of(const VersionRef& ref, const std::st
       tree.number = derived_tree_number(nonce, attempt++);
     } while (trees_.contains(tree.number.value()));
   }
-  MR_RETURN_IF_ERROR(append(tree));
+  if (const Status noted = append(tree); !noted.ok()) {
+    if (known == by_nonce_.end()) return failure(noted);
+    // Its number is safe. After a restart it begins with the layout before, and finds this one.
+    log_warn("the new layout of a version cannot be noted",
+             {{"version", ref.text()}, {"error", noted.to_string()}});
+  }
   by_nonce_[nonce] = tree.number.value();
   trees_.insert_or_assign(tree.number.value(), tree);
   return tree;

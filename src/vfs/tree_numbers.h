@@ -42,7 +42,8 @@ struct NumberedTree {
 //
 // Invariants:
 //  1. A number belongs to one version for ever, and is on the disk before anybody learns of it.
-//  2. The last line of a number tells the layout that it had last.
+//  2. The last line of a number tells the layout that it had last, or one before if the disk was
+//     full.
 //
 // All methods are safe from any thread. The disk outlives it.
 class TreeNumbers {
@@ -52,7 +53,8 @@ class TreeNumbers {
   // `store` is the one that is served now.
   static Result<std::unique_ptr<TreeNumbers>> open(Disk& disk, std::string path, std::string store);
 
-  // The version's number, a new one if it has none; a layout that changed is remembered.
+  // The version's number, a new one if it has none; a layout that changed is remembered. The disk's
+  // failures for a new one alone.
   Result<NumberedTree> number_of(const VersionRef& ref, const std::string& nonce,
                                  const VersionLayout& layout);
   std::optional<NumberedTree> find(TreeNumber number) const;

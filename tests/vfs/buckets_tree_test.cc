@@ -2,11 +2,13 @@
 #include "vfs/buckets_tree.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <string>
 
 #include <gtest/gtest.h>
 
 #include "base/log.h"
+#include "platform/faulty_disk.h"
 #include "tests/vfs/buckets_world.h"
 
 namespace millrace {
@@ -262,6 +264,38 @@ TEST(RequireVersionTest, HidesBucketsFromNamesPathsAndNumbers) {
   }
   EXPECT_EQ(world.asked->count(), 0u) << "the store is not even asked";
   EXPECT_EQ(world.read(world.at("datasets/a/v1/f").number, {0, 1}).value(), "x");
+}
+
+TEST_F(BucketsTreeTest, NamesAreShownWhenTheDiskIsFull) {
+  constexpr int kObjects = 2500;  // Of more bytes than wait for a flush.
+  for (int n = 0; n < kObjects; ++n)
+    world.put(std::string(200, 'd') + "/" + std::to_string(n), "x");
+  FaultyDisk full(world.disk());
+  const auto paths = NodePaths::open(full, "/state/other").value();
+  ThreadPool requests{{.name = "requests", .threads = 1, .queued_tasks_max = 16}};
+  BucketsTree tree(
+      {.paths = *paths, .cache = world.cache(), .clock = world.clock(), .requests = requests},
+      {{.name = "train", .store = world.broken, .id = StoreId("memory://train")}});
+  full.set_fault(
+      [](const DiskCall& call) { return call.operation == DiskOperation::kWrite ? ENOSPC : 0; });
+  const auto child = [&](NodeNumber directory, const std::string& name) {
+    const auto found = tree.lookup(world.context, directory, name);
+    EXPECT_TRUE(found) << found.error().to_string();
+    return found ? found->number : NodeNumber();
+  };
+  const NodeNumber directory = child(child(buckets_node(), "train"), std::string(200, 'd'));
+  int shown = 0;
+  const auto count = [&shown](const NodeEntry&) { return ++shown > 0; };
+  EXPECT_TRUE(tree.read_directory(world.context, directory, 0, count).ok());
+  EXPECT_EQ(shown, kObjects);
+  const NodeNumber file = child(directory, "7");
+  EXPECT_TRUE(tree.attributes(world.context, file));
+  const std::string text = log.text();
+  EXPECT_EQ(std::ranges::count(text, '\n'), 1) << text;
+
+  full.set_fault({});
+  child(directory, "7");
+  EXPECT_TRUE(NodePaths::open(world.disk(), "/state/other").value()->find(file)) << "once it can";
 }
 
 }  // namespace

@@ -172,5 +172,18 @@ TEST_F(TreeNumbersTest, NoNumberIsGivenOutThatIsNotOnTheDisk) {
   EXPECT_EQ(number(*open(), "b"), first_number("b"));
 }
 
+TEST_F(TreeNumbersTest, AVersionThatHasANumberKeepsItWhenTheDiskIsFull) {
+  FaultyDisk faulty(disk);
+  const auto numbers = TreeNumbers::open(faulty, "/trees", "store").value();
+  EXPECT_EQ(number(*numbers, "a"), first_number("a"));
+  faulty.set_fault(
+      [](const DiskCall& call) { return call.operation == DiskOperation::kWrite ? ENOSPC : 0; });
+  const auto renewed =
+      numbers->number_of(ref_of("a@v1"), "nonce-a", facts_of("other").layout).value();
+  EXPECT_EQ(renewed.number.value(), first_number("a"));
+  EXPECT_EQ(renewed.layout.layout_digest, facts_of("other").layout.layout_digest);
+  EXPECT_EQ(number(*open(), "a"), first_number("a"));
+}
+
 }  // namespace
 }  // namespace millrace

@@ -37,7 +37,8 @@ int fuse_errno(const Status& status, FuseAttempt attempt, NodePlace place) {
     case StatusCode::kCancelled:
       return EINTR;
     case StatusCode::kResourceExhausted:
-      return ENFILE;
+      // Elsewhere it is a disk that is full, or a queue.
+      return attempt == FuseAttempt::kOpen ? ENFILE : EIO;
     case StatusCode::kOk:
     case StatusCode::kUnavailable:
     case StatusCode::kThrottled:

@@ -11,6 +11,7 @@ namespace millrace {
 enum class FuseAttempt : std::uint8_t {
   kName,  // To find a name in a directory.
   kNode,  // To learn about a node that the kernel knows.
+  kOpen,  // To open one, for which there is a place or none.
   kData,  // To read a file.
 };
 

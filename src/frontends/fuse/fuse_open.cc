@@ -14,9 +14,12 @@ void fuse_open(FuseCall call, const FuseRequest& request) {
   // The kernel takes this as "never ask again", for the life of the mount.
   if (connection.view.opening == FuseOpening::kStateless) return call.fail_with(ENOSYS);
 
+  // Found first: what can be exhausted afterwards is the table of open files alone.
+  const auto file = connection.files.file(call.context(), call.node());
+  if (!file) return call.fail(file.error(), FuseAttempt::kNode);
   const Result<FuseOpened> opened =
       connection.files.open(call.context(), call.node(), call.unique());
-  if (!opened) return call.fail(opened.error(), FuseAttempt::kNode);
+  if (!opened) return call.fail(opened.error(), FuseAttempt::kOpen);
   fuse_kernel::OpenOut out{.fh = opened->handle, .open_flags = FOPEN_NOFLUSH};
   if (opened->backing != 0) {
     out.open_flags |= fuse_kernel::kOpenPassthrough;

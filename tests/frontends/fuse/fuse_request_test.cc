@@ -88,6 +88,12 @@ TEST(FuseErrno, TheSameFailureHasANumberForEachAttempt) {
             ESTALE);
   EXPECT_EQ(number(StatusCode::kCancelled, FuseAttempt::kData, NodePlace::kVersion), EINTR);
   EXPECT_EQ(number(StatusCode::kUnavailable, FuseAttempt::kName, NodePlace::kDatasets), EIO);
+  EXPECT_EQ(number(StatusCode::kResourceExhausted, FuseAttempt::kOpen, NodePlace::kVersion),
+            ENFILE);
+  for (const FuseAttempt attempt : {FuseAttempt::kName, FuseAttempt::kNode, FuseAttempt::kData}) {
+    EXPECT_EQ(number(StatusCode::kResourceExhausted, attempt, NodePlace::kVersion), EIO)
+        << "a disk that is full";
+  }
   EXPECT_EQ(number(StatusCode::kPermissionDenied, FuseAttempt::kNode, NodePlace::kBuckets), EACCES);
 }
 
