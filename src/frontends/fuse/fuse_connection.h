@@ -12,6 +12,7 @@
 #include "frontends/fuse/fuse_errno.h"
 #include "frontends/fuse/fuse_files.h"
 #include "frontends/fuse/fuse_kernel.h"
+#include "frontends/fuse/fuse_pins.h"
 #include "frontends/fuse/fuse_replies.h"
 #include "metrics/metrics.h"
 #include "vfs/tree.h"
@@ -75,12 +76,19 @@ struct FuseConnection {
                                                       : NodeLifetime::kShort;
   }
 
+  // For reading. Blocks when the file has to be opened.
+  Result<std::shared_ptr<OpenFile>> file(const RequestContext& context, NodeNumber node) {
+    if (std::shared_ptr<OpenFile> pinned = pins.file(node)) return pinned;
+    return files.file(context, node);
+  }
+
   const FuseDevice device;
   const FuseView view;
   const FuseParts parts;
   FuseReplies replies;
   FuseCalls calls;
   FuseFiles files;
+  FusePins pins;
 };
 
 // One request that is being answered, from its arrival to its answer: exactly one, EIO if it is

@@ -15,11 +15,12 @@ void fuse_open(FuseCall call, const FuseRequest& request) {
   if (connection.view.opening == FuseOpening::kStateless) return call.fail_with(ENOSYS);
 
   // Found first: what can be exhausted afterwards is the table of open files alone.
-  const auto file = connection.files.file(call.context(), call.node());
+  const auto file = connection.file(call.context(), call.node());
   if (!file) return call.fail(file.error(), FuseAttempt::kNode);
   const Result<FuseOpened> opened =
       connection.files.open(call.context(), call.node(), call.unique());
   if (!opened) return call.fail(opened.error(), FuseAttempt::kOpen);
+  connection.pins.add(call.node(), *file);
   fuse_kernel::OpenOut out{.fh = opened->handle, .open_flags = FOPEN_NOFLUSH};
   if (opened->backing != 0) {
     out.open_flags |= fuse_kernel::kOpenPassthrough;

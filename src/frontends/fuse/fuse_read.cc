@@ -22,7 +22,7 @@ void fuse_read(FuseCall call, const FuseRequest& request) {
   const Result<fuse_read_in> in = request.body<fuse_read_in>();
   if (!in) return call.fail(in.error(), FuseAttempt::kData);
   FuseConnection& connection = call.connection();
-  const Result<std::shared_ptr<OpenFile>> file = connection.files.file(call.context(), call.node());
+  const Result<std::shared_ptr<OpenFile>> file = connection.file(call.context(), call.node());
   if (!file) return call.fail(file.error(), FuseAttempt::kData);
   const RequestContext context = call.context();
   (*file)->read(context, {in->offset, in->size},

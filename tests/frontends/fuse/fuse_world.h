@@ -16,6 +16,7 @@
 #include "frontends/fuse/fuse_session.h"
 #include "platform/posix_disk.h"
 #include "tests/dataset/publish_world.h"
+#include "vfs/buckets_tree.h"
 #include "vfs/file_system.h"
 
 namespace millrace {
@@ -26,6 +27,9 @@ class FuseWorld : public PublishWorld {
  public:
   FuseWorld() { open_gateway(); }
   ~FuseWorld() { unmount(); }
+
+  // At /buckets/live.
+  const std::shared_ptr<MemoryObjectStore> live = std::make_shared<MemoryObjectStore>();
 
   FileSystem& files() { return gateway_->files; }
   Metrics& metrics() { return gateway_->metrics; }
@@ -106,7 +110,10 @@ class FuseWorld : public PublishWorld {
                     .store = StoreId("memory://fuse"),
                     .reads = {.cache = *cache, .buffers = world.buffers, .work = world.work_}}),
           datasets(world.registry, versions, system_clock()),
-          files(datasets, versions, nullptr, {}) {}
+          paths(NodePaths::open(world.disk_, world.state.path("nodes")).value()),
+          buckets({.paths = *paths, .cache = *cache, .clock = system_clock(), .requests = requests},
+                  {{.name = "live", .store = world.live, .id = StoreId("memory://live")}}),
+          files(datasets, versions, &buckets, {}) {}
 
     static std::unique_ptr<DiskBlockCache> open_cache(FuseWorld& world, Metrics& metrics,
                                                       ThreadPool& fetches) {
@@ -126,11 +133,14 @@ class FuseWorld : public PublishWorld {
 
     Metrics metrics;
     ThreadPool fetches{{.name = "fetch", .threads = 2, .queued_tasks_max = 1024}};
+    ThreadPool requests{{.name = "requests", .threads = 2, .queued_tasks_max = 1024}};
     ManifestStore manifests;
     std::unique_ptr<DiskBlockCache> cache;
     std::unique_ptr<TreeNumbers> numbers;
     VersionTrees versions;
     DatasetsTree datasets;
+    std::unique_ptr<NodePaths> paths;
+    BucketsTree buckets;
     FileSystem files;
   };
 
