@@ -69,6 +69,11 @@ Status FuseDevice::resend() const {
   header.len = sizeof(header);
   header.error = fuse_kernel::kNotifyResend;
   if (::write(device_.descriptor(), &header, sizeof(header)) >= 0) return {};
+  if (errno == EINVAL) {
+    return {StatusCode::kUnsupported,
+            "only from Linux 6.9 on does a mount go on after its daemon was killed, since older "
+            "kernels do not send again what that daemon had not answered"};
+  }
   return file_error(errno, "ask for unanswered requests on", device_.path());
 }
 

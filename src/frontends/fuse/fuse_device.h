@@ -37,7 +37,7 @@ class FuseDevice {
   // Answers with an errno, as a positive number.
   void fail(std::uint64_t unique, int error) const;
 
-  // Has the kernel send again what nobody answered.
+  // Has the kernel send again what nobody answered. kUnsupported before Linux 6.9.
   Status resend() const;
 
   // Lets the kernel read a file by itself. kPermissionDenied without CAP_SYS_ADMIN.
