@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/session.h"
 #include "frontends/fuse/keeper_process.h"
+#include "platform/file.h"
 
 namespace millrace::cli {
 namespace {
@@ -27,11 +28,16 @@ Result<int> keep(const KeeperFlags& flags) {
   ::pthread_sigmask(SIG_SETMASK, &none, nullptr);
   ::signal(SIGHUP, SIG_IGN);
   ::signal(SIGINT, SIG_IGN);
-  // The last to go when memory runs out: it has next to none, and others depend on it.
-  std::ofstream("/proc/self/oom_score_adj") << "-900\n";
+  // The last to go when memory runs out: it has next to none, and others depend on it. That is not
+  // so of the daemons that it starts.
+  const std::string score = read_file(kOomScore).value_or("");
+  std::ofstream(kOomScore) << "-900\n";
   KeeperProcess(File::adopt(kKeeperListener, flags.socket),
                 File::adopt(kKeeperDaemon, "connection of a daemon"),
-                {.socket = flags.socket, .command = flags.command, .alone_max = wait})
+                {.socket = flags.socket,
+                 .command = flags.command,
+                 .alone_max = wait,
+                 .daemon_oom_score = score})
       .run();
   return 0;
 }

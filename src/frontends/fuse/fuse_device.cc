@@ -1,5 +1,6 @@
 #include "frontends/fuse/fuse_device.h"
 
+#include <poll.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -87,6 +88,11 @@ Result<std::int32_t> FuseDevice::open_backing(int descriptor) const {
 bool FuseDevice::close_backing(std::int32_t id) const {
   auto number = static_cast<std::uint32_t>(id);
   return ::ioctl(device_.descriptor(), fuse_kernel::kBackingClose, &number) == 0;
+}
+
+bool is_fuse_connected(int device) {
+  pollfd watched{device, 0, 0};
+  return ::poll(&watched, 1, 0) == 0;
 }
 
 }  // namespace millrace

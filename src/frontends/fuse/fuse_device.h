@@ -53,4 +53,8 @@ class FuseDevice {
   File device_;
 };
 
+// Whether the file system that a device was opened for is there still. Its number may be another's
+// when it is not (mount_table.h).
+bool is_fuse_connected(int device);
+
 }  // namespace millrace

@@ -9,10 +9,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <fstream>
 
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
+#include "frontends/fuse/fuse_device.h"
 #include "frontends/fuse/fuse_mount.h"
 #include "platform/passed_files.h"
 
@@ -20,6 +22,10 @@ namespace millrace {
 namespace {
 
 using Json = nlohmann::json;
+
+void set_oom_score(const std::string& score) {
+  if (!score.empty()) std::ofstream(kOomScore) << score;
+}
 
 std::string refusal(std::string_view why) { return Json({{"error", why}}).dump(); }
 
@@ -124,8 +130,8 @@ void KeeperProcess::lose_daemon() {
 }
 
 void KeeperProcess::restart() {
-  if (child_ != 0) return;
   next_start_ = system_clock().now() + pause_;
+  if (child_ != 0) return;  // It is slow to come.
   pause_ = std::min(pause_ * 2, kPauseMax);
   std::vector<char*> argv;
   for (const std::string& argument : options_.command)
@@ -141,6 +147,7 @@ void KeeperProcess::restart() {
   // our end would wait for ever.
   ::close_range(STDERR_FILENO + 1, ~0U, 0);
   ::setsid();
+  set_oom_score(options_.daemon_oom_score);
   ::execvp(argv.front(), argv.data());
   ::_exit(EXIT_FAILURE);
 }
@@ -152,6 +159,8 @@ void KeeperProcess::reap() {
 
 void KeeperProcess::give_up() {
   for (auto& [number, mount] : mounts_) {
+    // One that has ended meanwhile left its number to others.
+    if (!is_fuse_connected(mount.device.descriptor())) continue;
     const std::vector<ListedMount> places = places_of(number);
     log_error("a mount is given up, since no daemon came to serve it",
               {{"mount", places.empty() ? number : places.front().directory}});

@@ -15,12 +15,17 @@ namespace millrace {
 inline constexpr int kKeeperListener = 3;
 inline constexpr int kKeeperDaemon = 4;
 
+// Where the kernel keeps how early a process is ended when memory runs out.
+inline constexpr const char* kOomScore = "/proc/self/oom_score_adj";
+
 struct KeeperOptions {
   std::string socket;                // To take away at the end.
   std::vector<std::string> command;  // Starts a daemon. Empty: somebody else does.
   // Readers of a mount that nobody serves cannot even be killed. After this long the mounts are
   // given up: reads fail then.
   Duration alone_max{};
+  // What a daemon that it starts has in kOomScore. Empty: as the keeper itself.
+  std::string daemon_oom_score = {};
 };
 
 // The keeper itself: the whole life of its process, on one thread. It reads nothing from the

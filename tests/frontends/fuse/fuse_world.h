@@ -34,6 +34,8 @@ class FuseWorld : public PublishWorld {
   FileSystem& files() { return gateway_->files; }
   Metrics& metrics() { return gateway_->metrics; }
   FuseConnection& connection() { return session_->connection(); }
+  // Of the file system that is mounted.
+  const std::string& number() const { return number_; }
   std::string mounted(std::string_view path = "") const {
     return path.empty() ? target_.root() : target_.path(path);
   }
@@ -58,18 +60,23 @@ class FuseWorld : public PublishWorld {
     OpenTable opens = OpenTable::create().value();
     kept_device_ = File::adopt(::dup(made->device.descriptor()), "kept device");
     kept_opens_ = File::adopt(::dup(opens.descriptor()), "kept opens");
-    make_session(std::move(made->device), std::move(opens));
+    make_session(FuseDevice(std::move(made->device)), std::move(opens));
     start(*session_);
     raise_readahead(made->number);
     number_ = made->number;
   }
   // What a killed daemon leaves: the mount, and what the keeper holds of it.
   void end_service() { session_.reset(); }
+  FuseDevice kept_device() const {
+    return FuseDevice(File::adopt(::dup(kept_device_.descriptor()), "device"));
+  }
+  OpenTable kept_opens() const {
+    return OpenTable::adopt(File::adopt(::dup(kept_opens_.descriptor()), "opens")).value();
+  }
   // What the next daemon does with that. Its cache and its tree start anew too.
   void take_over() {
     open_gateway();
-    make_session(File::adopt(::dup(kept_device_.descriptor()), "device"),
-                 OpenTable::adopt(File::adopt(::dup(kept_opens_.descriptor()), "opens")).value());
+    make_session(kept_device(), kept_opens());
     const Status taken = session_->take_over();
     ASSERT_TRUE(taken.ok()) << taken.to_string();
   }
@@ -148,8 +155,8 @@ class FuseWorld : public PublishWorld {
     gateway_.reset();
     gateway_ = std::make_unique<Gateway>(*this);
   }
-  void make_session(File device, OpenTable opens) {
-    session_ = std::make_unique<FuseSession>(FuseDevice(std::move(device)), std::move(opens), view_,
+  void make_session(FuseDevice device, OpenTable opens) {
+    session_ = std::make_unique<FuseSession>(std::move(device), std::move(opens), view_,
                                              FuseParts{.tree = files(),
                                                        .clock = system_clock(),
                                                        .work = work_,

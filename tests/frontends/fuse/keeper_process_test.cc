@@ -1,7 +1,10 @@
 #include "frontends/fuse/keeper_process.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -11,7 +14,7 @@
 
 #include "platform/listening_socket.h"
 #include "platform/passed_files.h"
-#include "tests/dataset/publish_world.h"
+#include "tests/frontends/fuse/fuse_world.h"
 
 namespace millrace {
 namespace {
@@ -23,26 +26,29 @@ class KeeperProcessTest : public ::testing::Test {
     daemon.close();
     if (running.joinable()) running.join();
   }
-  void start(Duration alone_max = std::chrono::seconds(60)) {
+  void start(Duration alone_max = std::chrono::seconds(60), std::vector<std::string> command = {},
+             std::string daemon_oom_score = "") {
     int sockets[2];
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets), 0);
     daemon = File::adopt(sockets[0], "daemon");
     running = std::thread(
-        [this, alone_max](File listener, File connection) {
-          KeeperProcess(std::move(listener), std::move(connection),
-                        {.socket = path(), .command = {}, .alone_max = alone_max})
-              .run();
+        [](File listener, File connection, KeeperOptions options) {
+          KeeperProcess(std::move(listener), std::move(connection), std::move(options)).run();
         },
-        bind_unix_socket(path(), SOCK_SEQPACKET).value(), File::adopt(sockets[1], "keeper"));
+        bind_unix_socket(path(), SOCK_SEQPACKET).value(), File::adopt(sockets[1], "keeper"),
+        KeeperOptions{.socket = path(),
+                      .command = std::move(command),
+                      .alone_max = alone_max,
+                      .daemon_oom_score = std::move(daemon_oom_score)});
   }
   std::string ask(const std::string& question, const std::vector<int>& files = {}) {
     EXPECT_TRUE(send_files(daemon.descriptor(), question, files).ok());
     return receive_files(daemon.descriptor()).value().text;
   }
-  void keep_one() {
-    const File device = File::adopt(::memfd_create("device", MFD_CLOEXEC), "device");
+  void keep_one() { keep("0:0", File::adopt(::memfd_create("device", MFD_CLOEXEC), "device")); }
+  void keep(const std::string& number, const File& device) {
     const File opens = File::adopt(::memfd_create("opens", MFD_CLOEXEC), "opens");
-    EXPECT_EQ(ask(R"({"do":"keep","mount":"0:0","facts":"F"})",
+    EXPECT_EQ(ask(R"({"do":"keep","mount":")" + number + R"(","facts":"F"})",
                   {device.descriptor(), opens.descriptor()}),
               R"({"done":"keep"})");
   }
@@ -115,6 +121,59 @@ TEST_F(KeeperProcessTest, GivesUpWhenNobodyComes) {
   running.join();
   EXPECT_FALSE(is_there());
   EXPECT_EQ(FuseKeeper::connect(path()).error().code(), StatusCode::kNotFound);
+}
+
+TEST_F(KeeperProcessTest, GivesUpOnlyWhatIsStillItsOwn) {
+  // The number of a mount that has ended is another's by now.
+  FuseWorld another;
+  another.tree.write("a", "hello");
+  ASSERT_TRUE(another.publish("a@v1"));
+  ASSERT_NO_FATAL_FAILURE(another.mount("datasets/a/v1", FuseOpening::kPassthrough));
+  start(std::chrono::milliseconds(50));
+  keep(another.number(), File::open("/dev/fuse", O_RDWR).value());
+  daemon.close();
+  running.join();
+  EXPECT_EQ(FuseWorld::read_file_by(another.mounted("a"), 4096), "hello");
+}
+
+TEST_F(KeeperProcessTest, RestsWhileADaemonIsSlowToCome) {
+  int sockets[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets), 0);
+  daemon = File::adopt(sockets[0], "daemon");
+  File theirs = File::adopt(sockets[1], "keeper");
+  File listener = bind_unix_socket(path(), SOCK_SEQPACKET).value();
+  const pid_t keeper = ::fork();
+  if (keeper == 0) {
+    daemon.close();
+    // A second is what it may use, and it would need two if it did not rest.
+    const rlimit second{.rlim_cur = 1, .rlim_max = 1};
+    ::setrlimit(RLIMIT_CPU, &second);
+    KeeperProcess(
+        std::move(listener), std::move(theirs),
+        {.socket = path(), .command = {"sleep", "4"}, .alone_max = std::chrono::milliseconds(3500)})
+        .run();
+    ::_exit(0);
+  }
+  listener.close();
+  theirs.close();
+  keep_one();
+  daemon.close();
+  int status = 0;
+  ASSERT_EQ(::waitpid(keeper, &status, 0), keeper);
+  EXPECT_EQ(status, 0) << "it was ended by signal " << WTERMSIG(status);
+}
+
+TEST_F(KeeperProcessTest, WhatItStartsIsEndedForMemoryAsEarlyAsItIsTold) {
+  const std::string found = directory.path("found");
+  start(std::chrono::milliseconds(200),
+        {"sh", "-c", "cat " + std::string(kOomScore) + " > " + found}, "321");
+  keep_one();
+  daemon.close();
+  running.join();
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (read_file(found).value_or("").empty() && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(read_file(found).value_or(""), "321\n");
 }
 
 TEST_F(KeeperProcessTest, RefusesWhatItDoesNotKnow) {
