@@ -22,10 +22,18 @@ using CommandBody = std::function<Result<int>(Session& session)>;
 struct CommandLine {
   CLI::App root{"The dataset layer between object storage and GPUs", "millrace"};
   CommandBody chosen;
+  bool needs_settings = true;
 
   // What `app` runs when it is the one.
   void runs(CLI::App* app, CommandBody body) {
     app->callback([this, body = std::move(body)] { chosen = body; });
+  }
+  // The same where settings that cannot be read are no reason not to.
+  void runs_anyhow(CLI::App* app, CommandBody body) {
+    app->callback([this, body = std::move(body)] {
+      chosen = body;
+      needs_settings = false;
+    });
   }
 };
 

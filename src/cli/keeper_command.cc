@@ -55,7 +55,8 @@ void register_keeper(CommandLine& line, CLI::App& root) {
       ->type_name("DURATION")
       ->envname("MILLRACE_KEEPER_WAIT");
   command->add_option("command", flags->command, "What starts a daemon")->type_name("COMMAND");
-  line.runs(command, [flags](Session&) { return keep(*flags); });
+  // A config file that somebody breaks must not take the mounts with it.
+  line.runs_anyhow(command, [flags](Session&) { return keep(*flags); });
 }
 
 }  // namespace millrace::cli

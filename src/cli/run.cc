@@ -89,6 +89,7 @@ int run_command(CommandLine& line, const GlobalFlags& flags, const EnvironmentLo
   Interrupt interrupt(context.shared_cancellation());
   Output output(STDOUT_FILENO, flags.json);
   auto loaded = load_settings(given_settings(line, flags), environment);
+  if (!loaded && !line.needs_settings) loaded = LoadedSettings();
   if (!loaded) return finish(failure(std::move(loaded).error()), output, interrupt);
   set_log_level(loaded->settings.log_level);
   set_log_format(loaded->settings.log_format);
