@@ -81,7 +81,12 @@ Status FuseDevice::resend() const {
 Result<std::int32_t> FuseDevice::open_backing(int descriptor) const {
   fuse_kernel::BackingMap map{.fd = descriptor};
   const int id = ::ioctl(device_.descriptor(), fuse_kernel::kBackingOpen, &map);
-  if (id < 0) return failure(file_error(errno, "hand a file to", device_.path()));
+  if (id < 0) {
+    const int error = errno;
+    const Status status = file_error(error, "hand a file to", device_.path());
+    return failure(error == ENOMEM ? StatusCode::kResourceExhausted : status.code(),
+                   status.message());
+  }
   return id;
 }
 

@@ -40,7 +40,8 @@ class FuseDevice {
   // Has the kernel send again what nobody answered. kUnsupported before Linux 6.9.
   Status resend() const;
 
-  // Lets the kernel read a file by itself. kPermissionDenied without CAP_SYS_ADMIN.
+  // Lets the kernel read a file by itself. kPermissionDenied without CAP_SYS_ADMIN;
+  // kResourceExhausted when it may work another time.
   Result<std::int32_t> open_backing(int descriptor) const;
   // False when there is no such backing.
   bool close_backing(std::int32_t id) const;

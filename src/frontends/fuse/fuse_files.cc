@@ -1,6 +1,7 @@
 #include "frontends/fuse/fuse_files.h"
 
 #include <algorithm>
+#include <chrono>
 #include <set>
 #include <utility>
 
@@ -9,6 +10,43 @@
 #include "frontends/fuse/fuse_kernel.h"
 
 namespace millrace {
+namespace {
+
+// Grows, since what is waited for may take minutes. Ends at once when it is called off.
+class Pause {
+ public:
+  explicit Pause(const Cancellation& cancellation)
+      : cancellation_(cancellation), subscribed_(cancellation.subscribe([this] { end(); })) {}
+  ~Pause() { cancellation_.unsubscribe(subscribed_); }
+  Pause(const Pause&) = delete;
+  Pause& operator=(const Pause&) = delete;
+
+  void wait() MR_EXCLUDES(mutex_) {
+    const auto deadline = std::chrono::steady_clock::now() + length_;
+    length_ = std::min(length_ * 2, kLengthMax);
+    MutexLock lock(mutex_);
+    while (!ended_ && ended_now_.wait_until(mutex_, deadline)) {
+    }
+  }
+
+ private:
+  static constexpr Duration kLengthMax = std::chrono::seconds(10);
+
+  void end() MR_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    ended_ = true;
+    ended_now_.notify_all();
+  }
+
+  const Cancellation& cancellation_;
+  Duration length_ = std::chrono::milliseconds(50);
+  Mutex mutex_;
+  CondVar ended_now_;
+  bool ended_ MR_GUARDED_BY(mutex_) = false;
+  const Cancellation::CallbackId subscribed_;  // Last: the callback may run at once.
+};
+
+}  // namespace
 
 FuseFiles::FuseFiles(Tree& tree, const FuseDevice& device, OpenTable table, bool passthrough)
     : files_(tree), device_(device), passthrough_(passthrough), table_(std::move(table)) {}
@@ -19,8 +57,9 @@ FuseFiles::~FuseFiles() = default;
 Result<FuseOpened> FuseFiles::open(const RequestContext& context, NodeNumber node,
                                    std::uint64_t unique) {
   MR_ASSIGN_OR_RETURN(const std::shared_ptr<OpenFile> file, this->file(context, node));
-  // Small objects have no file of their own.
-  if (!passthrough_ || file->size() <= kSmallObjectBytesMax) return FuseOpened{};
+  // Small objects have no file of their own. All others are tracked, handed over or not: whoever
+  // serves the mount next must know in which mode they are open.
+  if (file->size() <= kSmallObjectBytesMax) return FuseOpened{};
   {
     MutexLock lock(mutex_);
     if ((unique & fuse_kernel::kResent) != 0) {
@@ -34,26 +73,27 @@ Result<FuseOpened> FuseFiles::open(const RequestContext& context, NodeNumber nod
     const auto found = tracked_.find(node.value());
     if (found != tracked_.end()) return add(context, *file, node, unique);
   }
-  Result<std::unique_ptr<CompleteObject>> whole = file->complete(context);
+  std::unique_ptr<CompleteObject> whole;
+  if (passthrough_) whole = file->complete(context).value_or(nullptr);
   MutexLock lock(mutex_);
   const auto [place, is_first] = tracked_.try_emplace(node.value());
-  if (is_first && whole) hand_over(place->second, *std::move(whole));
+  if (is_first && whole) hand_over(place->second, std::move(whole));
   return add(context, *file, node, unique);
 }
 
-bool FuseFiles::hand_over(Tracked& tracked, std::unique_ptr<CompleteObject> whole) {
+void FuseFiles::hand_over(Tracked& tracked, std::unique_ptr<CompleteObject> whole) {
   const Result<std::int32_t> id = device_.open_backing(whole->descriptor());
   if (!id) {
-    // It fails for good where the kernel or the cache's file system cannot, or we may not.
-    passthrough_ = false;
+    // Else it fails for good: the kernel or the cache's file system cannot, or we may not.
+    if (id.error() == StatusCode::kResourceExhausted) return;
+    if (!passthrough_.exchange(false)) return;
     log_warn("files are not handed to the kernel; reads go through this process",
              {{"error", id.error().message()}});
-    return false;
+    return;
   }
   table_.note_backing(*id);
   tracked.backing = *id;
   tracked.whole = std::move(whole);
-  return true;
 }
 
 Result<FuseOpened> FuseFiles::add(const RequestContext& context, OpenFile& file, NodeNumber node,
@@ -110,30 +150,43 @@ void FuseFiles::resume() {
 }
 
 void FuseFiles::hold_again(const RequestContext& context) {
-  for (const NodeNumber node : handed_over()) {
-    if (context.cancellation().requested()) return;
-    const Result<std::shared_ptr<OpenFile>> file = this->file(context, node);
-    if (!file) continue;
-    Result<std::unique_ptr<CompleteObject>> whole = (*file)->complete(context);
-    if (!whole) continue;  // It was evicted; the kernel's copy lives on.
-    MutexLock lock(mutex_);
-    const auto found = tracked_.find(node.value());
-    if (found != tracked_.end() && found->second.backing != 0) {
-      found->second.whole = *std::move(whole);
-    }
+  Pause pause(context.cancellation());
+  std::vector<NodeNumber> nodes = handed_over();
+  while (!nodes.empty() && !context.cancellation().requested()) {
+    std::erase_if(nodes, [&](NodeNumber node) { return !is_checked_later(context, node); });
+    if (!nodes.empty()) pause.wait();
   }
 }
 
-void FuseFiles::close_lost_backings() {
-  std::set<std::int32_t> known;
-  for (const auto& [node, tracked] : tracked_)
-    known.insert(tracked.backing);
-  // Ids are given out in order. Those at the end may be in no record.
-  const std::int32_t last = table_.last_backing();
-  for (std::int32_t id = std::max(1, last - kLostBackingsMax); id <= last + kLostBackingsMax;
-       ++id) {
-    if (!known.contains(id)) device_.close_backing(id);
+bool FuseFiles::is_checked_later(const RequestContext& context, NodeNumber node) {
+  {
+    MutexLock lock(mutex_);
+    if (!tracked_.contains(node.value())) return false;  // It was closed.
   }
+  const Result<std::shared_ptr<OpenFile>> file = this->file(context, node);
+  if (!file) return file.error() == StatusCode::kUnavailable;
+  Result<std::unique_ptr<CompleteObject>> whole = (*file)->complete(context);
+  // Otherwise it was evicted; the kernel's copy lives on.
+  if (!whole) return whole.error() == StatusCode::kUnavailable;
+  MutexLock lock(mutex_);
+  const auto found = tracked_.find(node.value());
+  if (found != tracked_.end() && found->second.backing != 0) {
+    found->second.whole = *std::move(whole);
+  }
+  return false;
+}
+
+void FuseFiles::close_lost_backings() {
+  std::set<std::int32_t> lost = {table_.removed_backing()};
+  // Ids are given out in order, so one that was not noted any more is behind the last.
+  const std::int32_t last = table_.last_backing();
+  for (std::int32_t id = last; id <= last + kLostBackingsMax; ++id)
+    lost.insert(id);
+  lost.erase(0);
+  for (const auto& [node, tracked] : tracked_)
+    lost.erase(tracked.backing);
+  for (const std::int32_t id : lost)
+    device_.close_backing(id);
 }
 
 }  // namespace millrace

@@ -44,7 +44,9 @@ class FuseFiles {
   // After a take-over, before the first request: what the daemon before us left open is ours.
   void resume() MR_EXCLUDES(mutex_);
   // The kernel holds the files that were handed to it by itself. After this we hold them too, so
-  // that the cache counts their bytes. Reads whole files, since nothing is trusted after a start.
+  // that the cache counts their bytes. Reads whole files, since nothing is trusted after a start,
+  // and waits while the cache checks them; until all are held, closed or evicted, or it is called
+  // off.
   void hold_again(const RequestContext& context) MR_EXCLUDES(mutex_);
 
   // Of the table of open files, for whoever keeps it.
@@ -68,7 +70,9 @@ class FuseFiles {
 
   Result<FuseOpened> add(const RequestContext& context, OpenFile& file, NodeNumber node,
                          std::uint64_t unique) MR_REQUIRES(mutex_);
-  bool hand_over(Tracked& tracked, std::unique_ptr<CompleteObject> whole) MR_REQUIRES(mutex_);
+  void hand_over(Tracked& tracked, std::unique_ptr<CompleteObject> whole) MR_REQUIRES(mutex_);
+  // Holds a file that the kernel reads. True when its cache must check it first.
+  bool is_checked_later(const RequestContext& context, NodeNumber node) MR_EXCLUDES(mutex_);
   void close(NodeNumber node, Tracked& tracked) MR_REQUIRES(mutex_);
   void close_lost_backings() MR_REQUIRES(mutex_);
   std::vector<NodeNumber> handed_over() MR_EXCLUDES(mutex_);

@@ -31,7 +31,8 @@ struct OpenTable::Head {
   std::uint64_t magic;
   std::int32_t last_backing;
   std::uint32_t end;
-  std::uint32_t padding[12];
+  std::int32_t removed_backing;
+  std::uint32_t padding[11];
 };
 
 struct OpenTable::Slot {
@@ -128,6 +129,7 @@ std::optional<OpenTable::Record> OpenTable::remove(std::uint64_t handle) {
   Slot& slot = this->slot(place);
   if (slot.unique == 0 || handle_of(slot.unique, place) != handle) return std::nullopt;
   const Record record{slot.unique, NodeNumber(slot.node), slot.backing};
+  publish(head_->removed_backing, slot.backing);
   publish(slot.unique, std::uint64_t{0});
   free_.push_back(place);
   return record;
@@ -152,5 +154,7 @@ void OpenTable::note_backing(std::int32_t id) {
 }
 
 std::int32_t OpenTable::last_backing() const { return head_->last_backing; }
+
+std::int32_t OpenTable::removed_backing() const { return head_->removed_backing; }
 
 }  // namespace millrace

@@ -22,6 +22,8 @@ namespace millrace {
 //  3. Places from `Head::end` on were never used, so that finding the records touches no more
 //     memory than they take.
 //  4. `last_backing` is at least every backing id in the records.
+//  5. `removed_backing` is set before a record goes, so that a kill before its backing is closed
+//     leaves no id that nobody knows.
 //
 // Thread-compatible. One process at a time writes.
 class OpenTable {
@@ -54,6 +56,8 @@ class OpenTable {
   // The newest backing id. Said before the id is used.
   void note_backing(std::int32_t id);
   std::int32_t last_backing() const;
+  // Of the record that was removed last.
+  std::int32_t removed_backing() const;
 
  private:
   struct Head;

@@ -118,5 +118,38 @@ TEST_F(FuseFallbackTest, TheNextServiceGoesOnWithWhatIsOpen) {
   EXPECT_TRUE(read("whole.bin") == wanted);
 }
 
+TEST_F(FuseFallbackTest, TheNextServiceGoesOnWithWhatWasOpenedAfterARefusal) {
+  for (const std::string_view name : {"whole.bin", "other.bin"}) {
+    EXPECT_EQ(read(name).size(), kFallbackBytes);
+    ASSERT_NO_FATAL_FAILURE(await_cached(name));
+  }
+  EXPECT_TRUE(read("whole.bin") == wanted) << "refused by the kernel";
+  const File held = File::open(world.mounted("other.bin"), O_RDONLY).value();
+  world.end_service();
+  world.take_over();
+  EXPECT_TRUE(read("other.bin") == other);
+  EXPECT_EQ(world.connection().files.passthrough_opens(), 0U);
+}
+
+TEST_F(FuseFallbackTest, WhatTheKernelReadsItselfStaysSoWhenItRefusesTheNext) {
+  world.end_service();
+  world.take_over();  // By somebody who may hand files over.
+  for (const std::string_view name : {"whole.bin", "other.bin"}) {
+    EXPECT_EQ(read(name).size(), kFallbackBytes);
+    ASSERT_NO_FATAL_FAILURE(await_cached(name));
+  }
+  const File held = File::open(world.mounted("whole.bin"), O_RDONLY).value();
+  EXPECT_EQ(world.connection().files.backings(), 1U);
+  world.end_service();
+  {
+    const WithoutSysAdmin less;
+    world.take_over();
+  }
+  EXPECT_TRUE(read("other.bin") == other) << "refused by the kernel";
+  EXPECT_EQ(world.connection().files.passthrough_opens(), 0U);
+  EXPECT_TRUE(read("whole.bin") == wanted) << "as whoever has it open reads it";
+  EXPECT_EQ(world.connection().files.passthrough_opens(), 1U);
+}
+
 }  // namespace
 }  // namespace millrace

@@ -277,6 +277,31 @@ TEST_F(FuseSessionTest, AliasesAndVersionsAreSeenInTheWholeTree) {
   EXPECT_EQ(errno, ENOENT);
 }
 
+TEST_F(FuseSessionTest, ABackingWhoseRecordWasRemovedAtAKillIsClosedByTheNext) {
+  mount_version(FuseOpening::kPassthrough);
+  EXPECT_TRUE(mounted("whole.bin") == source("whole.bin"));
+  const int held = ::open(world.mounted("whole.bin").c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_GE(held, 0);
+  ASSERT_EQ(world.connection().files.backings(), 1U);
+  world.end_service();
+  std::int32_t lost = 0;
+  {
+    OpenTable opens = world.kept_opens();
+    std::uint64_t unique = 0;
+    opens.visit([&](const OpenTable::Record& record) {
+      unique = record.unique;
+      lost = record.backing;
+    });
+    opens.note_backing(lost + 1000);  // Many were opened since.
+    ASSERT_TRUE(opens.remove(opens.find(unique).value()));
+  }
+  ASSERT_GT(lost, 0);
+  world.take_over();
+  EXPECT_FALSE(world.kept_device().close_backing(lost)) << "it is open still";
+  ::close(held);
+  expect_same_tree();
+}
+
 TEST_P(FuseOpeningTest, AnotherServiceGoesOnWhereOneWasKilled) {
   mount_version(GetParam());
   const std::string wanted = source("whole.bin");
