@@ -3,6 +3,7 @@
 #include <charconv>
 #include <csignal>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -59,12 +60,20 @@ FuseInterrupts::~FuseInterrupts() {
 bool FuseInterrupts::add(std::uint64_t unique) {
   const std::optional<std::uint32_t> thread = calls_.note_signal(unique);
   if (!thread) return false;
-  if (dies(*thread)) {
-    call_off_(unique);
-    return true;
-  }
+  // That a reader can be killed counts for more than that its signals go unnoticed.
+  if (dies(*thread) || !watch_from_now_on()) call_off_(unique);
+  return true;
+}
+
+bool FuseInterrupts::watch_from_now_on() {
   MutexLock lock(mutex_);
-  if (!watcher_.joinable() && !ends_) watcher_ = std::thread([this] { watch(); });
+  if (!watcher_.joinable() && !ends_) {
+    try {
+      watcher_ = std::thread([this] { watch(); });
+    } catch (const std::system_error&) {
+      return false;  // This machine has no thread to spare.
+    }
+  }
   if (!std::exchange(has_some_, true)) changed_.notify_one();
   return true;
 }

@@ -35,6 +35,8 @@ class FuseInterrupts {
  private:
   static constexpr Duration kLookAgainAfter = std::chrono::milliseconds(100);
 
+  // False when there is no thread for it.
+  bool watch_from_now_on() MR_EXCLUDES(mutex_);
   void watch() MR_EXCLUDES(mutex_);
   // False when there is nobody left to look at.
   bool look_again();

@@ -173,7 +173,12 @@ Result<FuseMountInfo> FuseMounts::mount(const RequestContext& context, const Fus
     return failure(kept);
   }
   Mount made{plan, session(std::move(mounted.device), std::move(opens), view)};
-  made.session->start();
+  if (Status started = made.session->start(); !started.ok()) {
+    static_cast<void>(detach_fuse(mounted.number));
+    let_go(mounted.number);
+    leave_keeper();
+    return failure(std::move(started));
+  }
   raise_readahead(mounted.number);
   // One that has the number has just ended, and is in the way here and at the keeper no more.
   const auto [place, is_new] = mounts_.insert_or_assign(mounted.number, std::move(made));

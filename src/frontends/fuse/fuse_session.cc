@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <system_error>
 #include <utility>
 
 #include "base/log.h"
@@ -33,17 +34,24 @@ FuseSession::FuseSession(FuseDevice device, OpenTable table, const FuseView& vie
 
 FuseSession::~FuseSession() { stop(connection_.parts.clock.now()); }
 
-void FuseSession::start() {
+Status FuseSession::start() {
   handle_wake_signal();
   add_thread();
+  if (running_ != 0 || over_) return {};
+  return {StatusCode::kResourceExhausted, "no thread can be started to serve a mount"};
 }
 
 Status FuseSession::take_over() {
   connection_.files.resume();
   MR_RETURN_IF_ERROR(connection_.device.resend());
-  start();
+  MR_RETURN_IF_ERROR(start());
   // It may read gigabytes, and nobody waits for it.
-  holding_ = std::thread([this] { connection_.files.hold_again(hold_context_); });
+  try {
+    holding_ = std::thread([this] { connection_.files.hold_again(hold_context_); });
+  } catch (const std::system_error& error) {
+    log_warn("no thread can be started to count what the kernel has open",
+             {{"error", error.what()}});
+  }
   return {};
 }
 
@@ -72,7 +80,16 @@ void FuseSession::add_thread() {
   if (stopping_ || running_ >= kThreadsMax) return;
   ++running_;
   ++idle_;
-  threads_.emplace_back([this] { serve(); });
+  try {
+    threads_.emplace_back([this] { serve(); });
+  } catch (const std::system_error& error) {
+    --idle_;
+    --running_;
+    // The next request tries again.
+    if (std::exchange(lacks_threads_, true)) return;
+    log_warn("a mount has fewer threads than it needs, since no more can be started",
+             {{"threads", running_.load()}, {"error", error.what()}});
+  }
 }
 
 void FuseSession::serve() {
@@ -139,7 +156,8 @@ void FuseSession::dispatch(ByteView bytes) {
 bool FuseSession::begin_call() {
   std::size_t running = calls_at_once_;
   do {
-    if (running == kCallsAtOnceMax) return false;
+    // One thread is left; where there is only one, it does both.
+    if (running >= std::max<std::size_t>(running_, 2) - 1) return false;
   } while (!calls_at_once_.compare_exchange_weak(running, running + 1));
   return true;
 }

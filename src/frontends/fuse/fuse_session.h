@@ -28,8 +28,8 @@ class FuseSession {
   FuseSession(FuseDevice device, OpenTable table, const FuseView& view, const FuseParts& parts);
   ~FuseSession();
 
-  // Begins a new mount.
-  void start();
+  // Begins a new mount. kResourceExhausted when there is no thread to serve it.
+  Status start();
   // Goes on with a mount that another process served until it was killed.
   Status take_over();
   // Takes no more requests, and waits until those under way are answered; from `deadline` on they
@@ -43,7 +43,6 @@ class FuseSession {
 
  private:
   static constexpr std::size_t kThreadsMax = 64;
-  static constexpr std::size_t kCallsAtOnceMax = kThreadsMax - 1;
 
   // A call that no thread has time for. The kernel bounds them: each has a process that waits.
   struct WaitingCall {
@@ -78,6 +77,7 @@ class FuseSession {
 
   Mutex mutex_;
   std::vector<std::thread> threads_ MR_GUARDED_BY(mutex_);
+  bool lacks_threads_ MR_GUARDED_BY(mutex_) = false;  // And said so.
   std::list<WaitingCall> waiting_ MR_GUARDED_BY(mutex_);
 
   // Last: its thread uses the others until it is gone.

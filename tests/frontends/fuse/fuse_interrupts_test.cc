@@ -2,6 +2,7 @@
 #include "frontends/fuse/fuse_interrupts.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <system_error>
 #include <thread>
 
 #include <fmt/format.h>
@@ -42,10 +44,34 @@ TEST(FuseInterrupts, AThreadDiesByAKillOrByACoreThatNothingPrevents) {
   EXPECT_FALSE(is_about_to_die(""));
 }
 
+// While it lives, no thread can be started: none has room for such a stack.
+class WithoutThreads {
+ public:
+  WithoutThreads() {
+    ::pthread_getattr_default_np(&before_);
+    pthread_attr_t attributes;
+    ::pthread_attr_init(&attributes);
+    ::pthread_attr_setstacksize(&attributes, std::size_t{1} << 47);
+    EXPECT_EQ(::pthread_setattr_default_np(&attributes), 0);
+    ::pthread_attr_destroy(&attributes);
+    EXPECT_THROW(std::thread([] {}), std::system_error);
+  }
+  ~WithoutThreads() {
+    EXPECT_EQ(::pthread_setattr_default_np(&before_), 0);
+    ::pthread_attr_destroy(&before_);
+  }
+  WithoutThreads(const WithoutThreads&) = delete;
+  WithoutThreads& operator=(const WithoutThreads&) = delete;
+
+ private:
+  pthread_attr_t before_{};
+};
+
 // Readers whose calls wait for a store that hangs.
 class FuseInterruptsTest : public ::testing::Test {
  protected:
   static constexpr int kHandled = SIGUSR1;
+  static constexpr std::size_t kMoreThanThreads = 80;
 
   void SetUp() override {
     world.tree.write("whole.bin", publish_bytes(3 * kMiB, 5));
@@ -87,21 +113,22 @@ class FuseInterruptsTest : public ::testing::Test {
       return ::read(fd, page, sizeof(page)) > 0;
     });
   }
-  // More than there are threads: each waits for a list of the registry.
-  void start_many_readers() {
+  void mount_all() {
     ASSERT_NO_FATAL_FAILURE(world.mount("/", FuseOpening::kPassthrough));
     ASSERT_EQ(::access(world.mounted("datasets").c_str(), F_OK), 0);
+  }
+  // Each waits for a list of the registry.
+  void start_readers(std::size_t count) {
     world.faulty->set_plan([](const FaultableCall&) -> std::optional<Fault> {
       return Fault{.kind = Fault::Kind::kHang};
     });
-    constexpr std::size_t kReaders = 80;
     const std::uint64_t before = world.requests(FuseMetricOperation::kLookup);
-    for (std::size_t n = 0; n < kReaders; ++n) {
+    for (std::size_t n = 0; n < count; ++n) {
       start_reader([path = world.mounted("datasets/cold" + std::to_string(n))] {
         return ::access(path.c_str(), F_OK) == 0;
       });
     }
-    wait_for([&] { return world.requests(FuseMetricOperation::kLookup) >= before + kReaders; });
+    wait_for([&] { return world.requests(FuseMetricOperation::kLookup) >= before + count; });
   }
   void signal_all(int number) {
     for (const pid_t reader : readers)
@@ -161,19 +188,35 @@ TEST_F(FuseInterruptsTest, S23AReaderThatIsKilledLeavesNothingBehind) {
 }
 
 TEST_F(FuseInterruptsTest, S23ReadersCanBeKilledAlsoWhenMoreWaitThanThereAreThreads) {
-  ASSERT_NO_FATAL_FAILURE(start_many_readers());
+  ASSERT_NO_FATAL_FAILURE(mount_all());
+  ASSERT_NO_FATAL_FAILURE(start_readers(kMoreThanThreads));
   signal_all(SIGKILL);
   expect_all_end();
   expect_others_are_served("datasets/a/v1/");
 }
 
 TEST_F(FuseInterruptsTest, S23ReadersCanBeKilledAlsoAfterASignalThatTheyHandle) {
-  ASSERT_NO_FATAL_FAILURE(start_many_readers());
+  ASSERT_NO_FATAL_FAILURE(mount_all());
+  ASSERT_NO_FATAL_FAILURE(start_readers(kMoreThanThreads));
   signal_all(kHandled);
   ASSERT_NO_FATAL_FAILURE(
       wait_for([this] { return world.connection().calls.signalled().size() == readers.size(); }));
   signal_all(SIGKILL);
   expect_all_end();
+}
+
+TEST_F(FuseInterruptsTest, S23ReadersCanBeKilledAlsoWhenNoThreadCanBeStarted) {
+  ASSERT_NO_FATAL_FAILURE(mount_all());
+  // All that reading needs runs by then, and of the session two threads at least.
+  expect_others_are_served("datasets/a/v1/");
+  const WithoutThreads none;
+  ASSERT_NO_FATAL_FAILURE(start_readers(8));
+  // Nobody can look at them again, so what a signal came for is called off at once.
+  ::kill(*readers.begin(), kHandled);
+  EXPECT_TRUE(ending_of(*readers.begin()));
+  signal_all(SIGKILL);
+  expect_all_end();
+  expect_others_are_served("datasets/a/v1/");
 }
 
 TEST_F(FuseInterruptsTest, S23ReadersEndBySignalsThatTheyDoNotHandle) {

@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/statvfs.h>
 #include <sys/xattr.h>
@@ -13,6 +14,7 @@
 #include <filesystem>
 #include <random>
 #include <set>
+#include <system_error>
 #include <thread>
 
 #include <gtest/gtest.h>

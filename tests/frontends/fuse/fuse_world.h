@@ -48,7 +48,10 @@ class FuseWorld : public PublishWorld {
   // A part of the tree: "datasets/a/v1". `start` may do it in another way than usual.
   void mount(
       std::string_view path, FuseOpening opening,
-      const std::function<void(FuseSession&)>& start = [](FuseSession& made) { made.start(); }) {
+      const std::function<void(FuseSession&)>& start = [](FuseSession& made) {
+        const Status started = made.start();
+        EXPECT_TRUE(started.ok()) << started.to_string();
+      }) {
     const NodeAttributes root = files().resolve(context, path).value();
     view_ = {.root = root.number,
              .is_immutable = place_of(root.number) == NodePlace::kVersion,
