@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <ranges>
 #include <utility>
 
@@ -123,12 +124,18 @@ void FuseMounts::wake() const {
 void FuseMounts::watch() {
   TimePoint next_start{};
   while (true) {
+    // Ended outside the lock, and here alone: it waits for workers, who may want the lock.
+    std::vector<std::unique_ptr<FuseSession>> over;
     std::shared_ptr<FuseKeeper> keeper;
     bool is_missing = false;
     {
       MutexLock lock(mutex_);
       if (stopping_) return;
       drop_ended();
+      const auto [first, last] = std::ranges::partition(
+          detached_, [](const auto& session) { return !session->is_over(); });
+      std::ranges::move(first, last, std::back_inserter(over));
+      detached_.erase(first, last);
       is_missing = is_keeper_missing();
       if (is_missing && parts_.clock.now() >= next_start) {
         const Status started = start_keeper();
@@ -141,6 +148,7 @@ void FuseMounts::watch() {
       }
       keeper = keeper_;
     }
+    over.clear();
     const int watched_keeper = keeper && !is_missing ? keeper->descriptor() : -1;
     std::array<pollfd, 2> watched{
         {{wake_.descriptor(), POLLIN, 0}, {watched_keeper, POLLRDHUP, 0}}};
@@ -172,6 +180,8 @@ Result<FuseMountInfo> FuseMounts::mount(const RequestContext& context, const Fus
     leave_keeper();
     return failure(kept);
   }
+  // One that has the number has just ended, and is in the way here and at the keeper no more.
+  detach(mounted.number);
   Mount made{plan, session(std::move(mounted.device), std::move(opens), view)};
   if (Status started = made.session->start(); !started.ok()) {
     static_cast<void>(detach_fuse(mounted.number));
@@ -180,8 +190,7 @@ Result<FuseMountInfo> FuseMounts::mount(const RequestContext& context, const Fus
     return failure(std::move(started));
   }
   raise_readahead(mounted.number);
-  // One that has the number has just ended, and is in the way here and at the keeper no more.
-  const auto [place, is_new] = mounts_.insert_or_assign(mounted.number, std::move(made));
+  const auto [place, is_new] = mounts_.emplace(mounted.number, std::move(made));
   log_info("mounted", {{"path", plan.path}, {"directory", plan.directory}});
   return info(mounted.number, place->second);
 }
@@ -202,11 +211,14 @@ Status FuseMounts::take_over() {
   wake();
   for (KeptMount& mount : *kept) {
     const std::string number = mount.number;
-    const Status resumed = resume(std::move(mount));
-    if (resumed.ok()) continue;
-    log_error("a mount cannot be served any more",
-              {{"mount", number}, {"error", resumed.to_string()}});
-    static_cast<void>(detach_fuse(number));
+    // One that has ended meanwhile left its number to others.
+    if (is_fuse_connected(mount.device.descriptor())) {
+      const Status resumed = resume(std::move(mount));
+      if (resumed.ok()) continue;
+      log_error("a mount cannot be served any more",
+                {{"mount", number}, {"error", resumed.to_string()}});
+      static_cast<void>(detach_fuse(number));
+    }
     let_go(number);
   }
   leave_keeper();
@@ -242,23 +254,27 @@ Status FuseMounts::unmount(const std::string& directory, bool lazy) {
   }
   MR_RETURN_IF_ERROR(unmount_fuse(*there, lazy));
   if (!places_of(there->number).empty()) return {};
-  const auto found = mounts_.find(there->number);
-  if (lazy) detached_.push_back(std::move(found->second.session));
-  mounts_.erase(found);
+  // Somebody may still see it: who has it open, or has mounts of his own, as containers have.
+  detach(there->number);
   let_go(there->number);
   leave_keeper();
   return {};
 }
 
+void FuseMounts::detach(const std::string& number) {
+  const auto found = mounts_.find(number);
+  if (found == mounts_.end()) return;
+  detached_.push_back(std::move(found->second.session));
+  mounts_.erase(found);
+}
+
 void FuseMounts::drop_ended() {
-  std::erase_if(detached_, [](const auto& session) { return session->is_over(); });
-  for (auto mount = mounts_.begin(); mount != mounts_.end();) {
-    if (!mount->second.session->is_over()) {
-      ++mount;
-      continue;
-    }
-    const std::string number = mount->first;
-    mount = mounts_.erase(mount);
+  std::vector<std::string> ended;
+  for (const auto& [number, mount] : mounts_) {
+    if (mount.session->is_over()) ended.push_back(number);
+  }
+  for (const std::string& number : ended) {
+    detach(number);
     let_go(number);
     leave_keeper();
   }
@@ -311,6 +327,12 @@ void FuseMounts::stop(TimePoint deadline) {
   }
   wake();
   if (watching_.joinable()) watching_.join();
+  const std::vector<std::unique_ptr<FuseSession>> sessions = unmount_all();
+  for (const auto& session : sessions)
+    session->stop(deadline);
+}
+
+std::vector<std::unique_ptr<FuseSession>> FuseMounts::unmount_all() {
   MutexLock lock(mutex_);
   for (const auto& [number, mount] : mounts_) {
     if (mount.session->is_over()) continue;
@@ -320,15 +342,15 @@ void FuseMounts::stop(TimePoint deadline) {
       static_cast<void>(unmount_fuse(place, true));
     }
   }
-  for (const auto& [number, mount] : mounts_)
-    mount.session->stop(deadline);
-  for (const auto& session : detached_)
-    session->stop(deadline);
-  for (const auto& [number, mount] : mounts_)
+  std::vector<std::unique_ptr<FuseSession>> sessions = std::exchange(detached_, {});
+  for (auto& [number, mount] : mounts_) {
     let_go(number);
+    sessions.push_back(std::move(mount.session));
+  }
   mounts_.clear();
-  detached_.clear();
+  // Before the wait for what is under way: a process that is ended in it must not be started again.
   leave_keeper();
+  return sessions;
 }
 
 }  // namespace millrace

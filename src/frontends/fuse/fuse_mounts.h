@@ -64,7 +64,8 @@ class FuseMounts {
   Result<FuseMountInfo> mount(const RequestContext& context, const FuseMountPlan& plan)
       MR_EXCLUDES(mutex_);
   // kNotFound when no mount of ours is there now; kConflict while it is in use. One that somebody
-  // bound to other directories too ends with the last of them.
+  // bound to other directories too ends with the last of them. Who has mounts of his own, as
+  // containers have, reads on for as long as this process lives.
   Status unmount(const std::string& directory, bool lazy) MR_EXCLUDES(mutex_);
   std::vector<FuseMountInfo> list() MR_EXCLUDES(mutex_);
 
@@ -91,6 +92,10 @@ class FuseMounts {
   Status resume(KeptMount kept) MR_REQUIRES(mutex_);
   // Drops what was unmounted by others.
   void drop_ended() MR_REQUIRES(mutex_);
+  // One that is not to be seen here any more; nothing when there is none.
+  void detach(const std::string& number) MR_REQUIRES(mutex_);
+  // What is left to stop, which nobody else knows of any more.
+  std::vector<std::unique_ptr<FuseSession>> unmount_all() MR_EXCLUDES(mutex_);
   // One of ours that is mounted on the directory now.
   std::optional<ListedMount> find_at(const std::string& directory) MR_REQUIRES(mutex_);
   void let_go(const std::string& number) MR_REQUIRES(mutex_);
@@ -106,7 +111,8 @@ class FuseMounts {
   // Shared with the thread that watches it.
   std::shared_ptr<FuseKeeper> keeper_ MR_GUARDED_BY(mutex_);
   std::map<std::string, Mount> mounts_ MR_GUARDED_BY(mutex_);  // By number.
-  // Out of sight, and served until the last reader is gone. They do not outlive this process.
+  // Out of sight, and served until the last reader is gone; the watching thread ends them then.
+  // They do not outlive this process.
   std::vector<std::unique_ptr<FuseSession>> detached_ MR_GUARDED_BY(mutex_);
   std::thread watching_;
 };
