@@ -123,14 +123,20 @@ Result<int> serve(Session& session, const ServeOptions& options) {
   MR_ASSIGN_OR_RETURN(Application* const application, session.application());
   DaemonOptions daemon_options;
   if (session.store_is_embedded()) daemon_options.missing_store = MissingRoot::kCreate;
-  daemon_options.front_ends.push_back(std::make_unique<FuseFrontEnd>(this_command()));
   daemon_options.front_ends.push_back(std::make_unique<NfsFrontEnd>());
   daemon_options.front_ends.push_back(std::make_unique<LoaderFrontEnd>());
+  // Last, since a start that fails after it ends the mounts that it has taken over; before it, they
+  // are left to the next start. So it is also the first to stop, and a stop that is cut short
+  // leaves no mounts.
+  daemon_options.front_ends.push_back(std::make_unique<FuseFrontEnd>(this_command()));
   daemon_options.on_stop_request = [] { ::kill(::getpid(), SIGTERM); };
   MR_ASSIGN_OR_RETURN(const std::unique_ptr<Daemon> daemon,
                       Daemon::start(*application, std::move(daemon_options)));
   session.interrupt().expect(kGrace);
-  MR_RETURN_IF_ERROR(announce(session));
+  // Whoever was to read it may be gone: of a daemon that the keeper starts again, often.
+  if (const Status told = announce(session); !told.ok()) {
+    log_warn("nobody can be told that the daemon is ready", {{"error", told.message()}});
+  }
   wait_for_signal(session, hangup);
   log_info("stopping", {{"signal", session.interrupt().signal()}});
   daemon->stop(session.clock().now() + kDrainMax);

@@ -30,6 +30,45 @@ class MountKeeperTest : public MountTest {
   std::string number() { return succeed("findmnt -rno MAJ:MIN mnt").out; }
 };
 
+TEST_F(MountKeeperTest, S22ADaemonThatCannotSayThatItIsReadyServesAllTheSame) {
+  // Whoever reads what it says goes after the first line.
+  const auto first = start("millrace serve 2> serve.log | head -n 1 > ready; sleep 1000");
+  ASSERT_TRUE(becomes([this] { return read("ready").contains("ready: process"); }));
+  succeed("millrace mount a@v1 mnt");
+  const int before = daemon_pid();
+  ASSERT_GT(before, 0);
+  ::kill(before, SIGKILL);
+  ASSERT_TRUE(becomes([&] { return daemon_pid() != before && daemon_pid() > 0; }))
+      << read("serve.log");
+  ASSERT_TRUE(becomes([this] { return read("serve.log").contains("nobody can be told"); }))
+      << read("serve.log");
+  succeed("(cd mnt && sha256sum --quiet -c ../sums)");
+}
+
+TEST_F(MountKeeperTest, S22AStartThatFailsLeavesTheMountsToTheNextOne) {
+  succeed(
+      "python3 -c \"import socket; s = socket.socket(); s.bind(('127.0.0.1', 0));"
+      "print(s.getsockname()[1])\" > port; millrace mount --nfs 127.0.0.1:$(cat port) a@v1 mnt");
+  const int daemon = daemon_pid();
+  ASSERT_GT(daemon, 0);
+  ASSERT_EQ(keepers().size(), 1U);
+  const int keeper = keepers().front();
+  ::kill(keeper, SIGSTOP);  // Until somebody else has the port.
+  ::kill(daemon, SIGKILL);
+  auto other = start(
+      "exec python3 -c \"import socket, time; s = socket.socket();"
+      "s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1);"
+      "s.bind(('127.0.0.1', $(cat port))); s.listen(); print('bound', flush=True);"
+      "time.sleep(1000)\"");
+  ASSERT_TRUE(becomes([this] { return read("started.log").contains("bound"); }))
+      << read("started.log");
+  ::kill(keeper, SIGCONT);
+  ASSERT_TRUE(becomes([this] { return daemon_log().contains("nfs: "); })) << daemon_log();
+  other.reset();
+  succeed("(cd mnt && sha256sum --quiet -c ../sums)");
+  EXPECT_TRUE(becomes([&] { return daemon_pid() != daemon && daemon_pid() > 0; }));
+}
+
 TEST_F(MountKeeperTest, AStopThatIsCutShortIsAStop) {
   const millrace::testing::StrictS3Server server;
   FaultProxy proxy(server.url());

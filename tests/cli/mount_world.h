@@ -49,6 +49,14 @@ class MountTest : public MillraceTest {
     const Outcome status = millrace({"status", "--json"});
     return status.exit_code == 0 ? status.json().value("pid", 0) : 0;
   }
+  // How many the daemon says that it has; -1 when it says nothing about them.
+  int mounts() {
+    const auto status = succeed("millrace --json status").json();
+    for (const auto& front_end : status["front_ends"]) {
+      if (front_end["name"] == "fuse") return front_end["mounts"];
+    }
+    return -1;
+  }
   // Of this test's daemon.
   std::vector<int> keepers() {
     std::vector<int> found;
