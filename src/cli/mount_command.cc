@@ -2,9 +2,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -17,6 +19,7 @@
 #include "frontends/fuse/mount_directory.h"
 #include "frontends/fuse/mount_facts.h"
 #include "frontends/fuse/mount_table.h"
+#include "frontends/fuse/mount_watch.h"
 
 namespace millrace::cli {
 namespace {
@@ -61,10 +64,14 @@ Result<bool> is_mounted(ControlClient& client, const std::string& number) {
 }
 
 // Until a signal comes, which ends the mount, or somebody else ends it.
-Result<int> stay(Session& session, ControlClient& client, const std::string& number) {
+Result<int> stay(Session& session, ControlClient& client, const std::string& number,
+                 MountWatch& watch) {
   while (session.interrupt().signal() == 0) {
-    pollfd entry{session.interrupt().fd(), POLLIN, 0};
-    (void)::poll(&entry, 1, kLookAgainMs);
+    std::array<pollfd, 2> entries = {
+        {{session.interrupt().fd(), POLLIN, 0}, {watch.descriptor(), POLLIN, 0}}};
+    (void)::poll(entries.data(), entries.size(), kLookAgainMs);
+    // From then on the number may be another's.
+    if (watch.has_ended()) return 0;
     if (session.interrupt().signal() != 0) break;
     const Result<bool> there = is_mounted(client, number);
     // A daemon that was killed is on its way back, and its mount stays. One that was stopped took
@@ -74,6 +81,12 @@ Result<int> stay(Session& session, ControlClient& client, const std::string& num
   // Not by the daemon, since requests to it end with the signal; it sees that the mount is gone.
   MR_RETURN_IF_ERROR(detach_fuse(number));
   return 0;
+}
+
+Result<MountWatch> watched(const std::string& directory, const std::string& number) {
+  Result<MountWatch> watch = MountWatch::of(directory);
+  if (!watch) static_cast<void>(detach_fuse(number));
+  return watch;
 }
 
 // What mount(8) asks for with "noexec", and for "user" too.
@@ -116,6 +129,10 @@ Result<int> mount(Session& session, const MountFlags& flags) {
                                    {"opening", options.opening},
                                    {"allow_other", options.allow_other}}));
   const std::string number = mounted.value("device_number", "");
+  std::optional<MountWatch> watch;
+  if (flags.foreground) {
+    MR_ASSIGN_OR_RETURN(watch, watched(directory, number));
+  }
   if (!options.allow_execution) MR_RETURN_IF_ERROR(make_noexec(session, directory, number));
   if (session.output().json()) {
     MR_RETURN_IF_ERROR(session.output().document(mounted));
@@ -129,7 +146,7 @@ Result<int> mount(Session& session, const MountFlags& flags) {
     }
   }
   MR_RETURN_IF_ERROR(session.output().flush());
-  return flags.foreground ? stay(session, client, number) : 0;
+  return watch ? stay(session, client, number, *watch) : 0;
 }
 
 }  // namespace

@@ -120,5 +120,21 @@ TEST_F(MountKeeperTest, AKeeperNeedsNoSettings) {
   succeed("cmp tree/large.bin mnt/large.bin; rm home/.config/millrace/config.yaml");
 }
 
+TEST_F(MountKeeperTest, AForegroundMountThatHasEndedLeavesTheNextOneAlone) {
+  const auto foreground = start("exec millrace mount --foreground a@v1 mnt");
+  ASSERT_TRUE(becomes([this] { return read("started.log").contains(" is at "); }))
+      << read("started.log");
+  const std::string first = number();
+  foreground->signal(SIGSTOP);  // Before it can see what comes.
+  succeed("umount mnt; millrace mount a@v1 mnt");
+  // The kernel gives the lowest number that is free; others may mount at the same time.
+  if (number() != first) GTEST_SKIP() << "somebody else has the number " << first;
+  foreground->signal(SIGINT);
+  foreground->signal(SIGCONT);
+  EXPECT_EQ(foreground->wait(std::chrono::seconds(60)), 0) << read("started.log");
+  EXPECT_TRUE(is_mounted());
+  succeed("cmp tree/large.bin mnt/large.bin");
+}
+
 }  // namespace
 }  // namespace millrace::cli
