@@ -3,7 +3,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/statvfs.h>
 #include <sys/xattr.h>
@@ -14,7 +13,6 @@
 #include <filesystem>
 #include <random>
 #include <set>
-#include <system_error>
 #include <thread>
 
 #include <gtest/gtest.h>
