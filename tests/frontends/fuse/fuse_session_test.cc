@@ -244,9 +244,10 @@ TEST_F(FuseSessionTest, ACompleteFileIsReadByTheKernelItself) {
   const std::string wanted = source("whole.bin");
   EXPECT_TRUE(mounted("whole.bin") == wanted);
   EXPECT_EQ(world.connection().files.passthrough_opens(), 0U) << "it was not complete then";
+  const File held = world.open_handed_over("whole.bin");
   const std::uint64_t reads = world.requests(FuseMetricOperation::kRead);
   EXPECT_TRUE(mounted("whole.bin") == wanted);
-  EXPECT_EQ(world.connection().files.passthrough_opens(), 1U);
+  EXPECT_EQ(world.connection().files.passthrough_opens(), 2U);
   EXPECT_EQ(world.requests(FuseMetricOperation::kRead), reads);
 }
 
@@ -259,11 +260,9 @@ TEST_F(FuseSessionTest, AFileThatBecomesCompleteWhileItIsOpenStaysWithUsUntilItI
   EXPECT_TRUE(mounted("whole.bin") == wanted) << "complete by now, but somebody has it open";
   EXPECT_EQ(world.connection().files.passthrough_opens(), 0U);
   ::close(held);
-  // The kernel tells of the last close after close(2) has returned.
-  while (world.requests(FuseMetricOperation::kRelease) < 3)
-    std::this_thread::yield();
+  const File handed_over = world.open_handed_over("whole.bin");
   EXPECT_TRUE(mounted("whole.bin") == wanted);
-  EXPECT_EQ(world.connection().files.passthrough_opens(), 1U);
+  EXPECT_EQ(world.connection().files.passthrough_opens(), 2U);
 }
 
 TEST_F(FuseSessionTest, AliasesAndVersionsAreSeenInTheWholeTree) {
@@ -280,9 +279,7 @@ TEST_F(FuseSessionTest, AliasesAndVersionsAreSeenInTheWholeTree) {
 TEST_F(FuseSessionTest, ABackingWhoseRecordWasRemovedAtAKillIsClosedByTheNext) {
   mount_version(FuseOpening::kPassthrough);
   EXPECT_TRUE(mounted("whole.bin") == source("whole.bin"));
-  const int held = ::open(world.mounted("whole.bin").c_str(), O_RDONLY | O_CLOEXEC);
-  ASSERT_GE(held, 0);
-  ASSERT_EQ(world.connection().files.backings(), 1U);
+  File held = world.open_handed_over("whole.bin");
   world.end_service();
   std::int32_t lost = 0;
   {
@@ -298,7 +295,7 @@ TEST_F(FuseSessionTest, ABackingWhoseRecordWasRemovedAtAKillIsClosedByTheNext) {
   ASSERT_GT(lost, 0);
   world.take_over();
   EXPECT_FALSE(world.kept_device().close_backing(lost)) << "it is open still";
-  ::close(held);
+  held = File();
   expect_same_tree();
 }
 

@@ -4,16 +4,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include <gtest/gtest.h>
 
 #include "cache/disk_block_cache.h"
 #include "frontends/fuse/fuse_mount.h"
 #include "frontends/fuse/fuse_session.h"
+#include "platform/file.h"
 #include "platform/posix_disk.h"
 #include "tests/dataset/publish_world.h"
 #include "vfs/buckets_tree.h"
@@ -91,6 +94,20 @@ class FuseWorld : public PublishWorld {
     session_.reset();
   }
 
+  // Opens a file that is cached, or is about to be, once it is handed to the kernel: the release of
+  // who had it open before comes when it comes.
+  File open_handed_over(std::string_view name) {
+    const std::size_t before = connection().files.backings();
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    for (;;) {
+      File file = File::open(mounted(name), O_RDONLY).value();
+      if (connection().files.backings() > before) return file;
+      EXPECT_LT(std::chrono::steady_clock::now(), deadline) << name << " is not handed over";
+      if (std::chrono::steady_clock::now() > deadline) return file;
+      file = File();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
   // The file by one descriptor from its beginning to its end, in reads of this size.
   static std::string read_file_by(const std::string& path, std::size_t piece, int flags = 0) {
     const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | flags);
