@@ -45,10 +45,10 @@ NfsGateway::NfsGateway(std::string program, std::string directory,
 NfsGateway::~NfsGateway() { kill(); }
 
 ChildOptions NfsGateway::child_options(const std::string& output) const {
-  return {.output_file = output,
-          .environment = {{"HOME", directory_},
-                          {"XDG_CONFIG_HOME", directory_},
-                          {"XDG_DATA_HOME", directory_}}};
+  return {
+      .output_file = output,
+      .environment = {
+          {"HOME", directory_}, {"XDG_CONFIG_HOME", directory_}, {"XDG_DATA_HOME", directory_}}};
 }
 
 void NfsGateway::start() {
