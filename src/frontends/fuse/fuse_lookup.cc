@@ -9,7 +9,7 @@ namespace {
 // Whether the mount shows the node, which may be any of the tree: anybody can make up a handle.
 Status check_shown(FuseCall& call, NodeNumber node) {
   const NodeNumber root = call.connection().view.root;
-  const Status outside{StatusCode::kPreconditionFailed, "the node is not below this mount's root"};
+  Status outside{StatusCode::kPreconditionFailed, "the node is not below this mount's root"};
   // The lists above versions need not be asked for what is in another.
   const bool is_in_version = place_of(root) == NodePlace::kVersion;
   while (node != root && root != root_node()) {
