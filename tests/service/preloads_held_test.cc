@@ -34,18 +34,6 @@ void publish_large(ServiceWorld& world, const std::string& ref, std::size_t byte
   ASSERT_TRUE(published) << published.error().to_string();
 }
 
-std::uint64_t cached(ServiceWorld& world, const std::string& ref) {
-  const auto tree = world.datasets().version(world.context, VersionRef::parse(ref).value()).value();
-  const auto plan = PreloadPlan::make(world.context, system_clock(), tree->objects(), {}).value();
-  std::uint64_t bytes = 0;
-  EXPECT_TRUE(plan.visit([&](const ObjectVersion& object, ByteRange range) -> Status {
-                    bytes += world.cache().cached_bytes(world.context, object, range).value();
-                    return {};
-                  })
-                  .ok());
-  return bytes;
-}
-
 bool comes_true(const std::function<bool()>& condition) {
   const TimePoint deadline = system_clock().now() + minutes(1);
   while (!condition()) {
@@ -66,12 +54,12 @@ TEST(PreloadsHeldTest, DoesNotPushItselfOutOfAFullCache) {
   ASSERT_TRUE(started) << started.error().to_string();
   const PreloadInfo ready = world.ended(started->id);
   EXPECT_EQ(ready.state, PreloadState::kReady) << ready.problem;
-  EXPECT_EQ(cached(world, "a@v1"), ready.bytes_total);
+  EXPECT_EQ(world.cached_bytes("a@v1"), ready.bytes_total);
   EXPECT_FALSE(ready.leased_until);
   // It is held no longer: another one has the room.
   const PreloadInfo other = world.ended(world.preloads().start(world.context, of("b@v1"))->id);
   EXPECT_EQ(other.state, PreloadState::kReady) << other.problem;
-  EXPECT_EQ(cached(world, "b@v1"), other.bytes_total);
+  EXPECT_EQ(world.cached_bytes("b@v1"), other.bytes_total);
 }
 
 TEST(PreloadsHeldTest, WithoutALeaseOneAfterTheOtherMayFillTheCache) {
@@ -209,7 +197,7 @@ TEST(PreloadsHeldTest, TakesAPartOfAFileWhereNotAllFits) {
     EXPECT_EQ(started->fit.short_bytes, started->fit.wanted_bytes - 8 * kMiB);
     const PreloadInfo ready = world.ended(started->id);
     EXPECT_EQ(ready.state, PreloadState::kReady) << ready.problem;
-    EXPECT_EQ(cached(world, "a@v1"), 8 * kMiB);
+    EXPECT_EQ(world.cached_bytes("a@v1"), 8 * kMiB);
   }
 }
 

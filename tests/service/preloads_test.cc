@@ -36,18 +36,6 @@ class PreloadsTest : public ::testing::Test {
     world.walk(world.at(path).number, "", found);
     return found;
   }
-  static std::uint64_t cached(ServiceWorld& world, const std::string& ref) {
-    const auto tree =
-        world.datasets().version(world.context, VersionRef::parse(ref).value()).value();
-    const auto plan = PreloadPlan::make(world.context, system_clock(), tree->objects(), {}).value();
-    std::uint64_t bytes = 0;
-    EXPECT_TRUE(plan.visit([&](const ObjectVersion& object, ByteRange range) -> Status {
-                      bytes += world.cache().cached_bytes(world.context, object, range).value();
-                      return {};
-                    })
-                    .ok());
-    return bytes;
-  }
 };
 
 TEST_F(PreloadsTest, WhatIsReadyNeedsNoStore) {
@@ -145,13 +133,13 @@ TEST_F(PreloadsTest, ALeaseHoldsAgainstReaders) {
 
   for (int pass = 0; pass < 3; ++pass)
     read_all(world, "datasets/b/v1");
-  EXPECT_EQ(cached(world, "a@v1"), ready.bytes_total);
+  EXPECT_EQ(world.cached_bytes("a@v1"), ready.bytes_total);
   ASSERT_TRUE(world.preloads().cancel(world.context, ready.id));
   EXPECT_FALSE(world.preloads().find(ready.id)->leased_until);
   EXPECT_TRUE(world.cache().leases().list().empty());
   EXPECT_EQ(world.ended(world.preloads().start(world.context, second)->id).state,
             PreloadState::kReady);
-  EXPECT_LT(cached(world, "a@v1"), ready.bytes_total);
+  EXPECT_LT(world.cached_bytes("a@v1"), ready.bytes_total);
 }
 
 TEST_F(PreloadsTest, WhoWantsTheSameJoins) {

@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include "service/preload_plan.h"
 #include "service/preloads.h"
 #include "service/usage.h"
 #include "tests/vfs/vfs_world.h"
@@ -62,6 +63,19 @@ class ServiceWorld : public VfsWorld {
     const Result<PreloadInfo> info = waiter.wait();
     EXPECT_TRUE(info && has_ended(info->state)) << (info ? info->problem : info.error().message());
     return info.value();
+  }
+
+  // Of all objects of a version.
+  std::uint64_t cached_bytes(const std::string& ref) {
+    const auto version = datasets().version(context, VersionRef::parse(ref).value()).value();
+    const auto plan = PreloadPlan::make(context, system_clock(), version->objects(), {}).value();
+    std::uint64_t bytes = 0;
+    EXPECT_TRUE(plan.visit([&](const ObjectVersion& object, ByteRange range) -> Status {
+                      bytes += cache().cached_bytes(context, object, range).value();
+                      return {};
+                    })
+                    .ok());
+    return bytes;
   }
 
   // Bytes of objects, as opposed to records and manifests, that the store cannot give.
