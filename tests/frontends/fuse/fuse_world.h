@@ -28,6 +28,9 @@ namespace millrace {
 // a part of it. The service can be ended without ending the mount, as a kill does.
 class FuseWorld : public PublishWorld {
  public:
+  // After which a call ends by itself: longer than any test waits for one that has to end earlier.
+  static constexpr Duration kCallTimeout = std::chrono::minutes(2);
+
   FuseWorld() { open_gateway(); }
   ~FuseWorld() { unmount(); }
 
@@ -182,7 +185,7 @@ class FuseWorld : public PublishWorld {
                                                        .work = work_,
                                                        .metrics = metrics(),
                                                        .callers = callers_,
-                                                       .timeout = std::chrono::seconds(20)});
+                                                       .timeout = kCallTimeout});
   }
 
   const ScratchTree target_;
