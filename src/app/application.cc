@@ -55,16 +55,22 @@ Result<std::unique_ptr<Application>> Application::start(const Settings& settings
 }
 
 Result<std::shared_ptr<ObjectStore>> Application::store(const StoreUrl& url, MissingRoot missing) {
+  // Not under the lock: a directory may be on another machine, which does not answer.
   const std::string name = url.to_string() + '\n';
-  MutexLock lock(mutex_);
-  if (const auto found = stores_.find(name + directory_behind(url)); found != stores_.end()) {
-    return found->second;
-  }
+  if (auto known = known_store(name + directory_behind(url))) return known;
   MR_ASSIGN_OR_RETURN(std::shared_ptr<ObjectStore> store,
                       open_store(url, store_environment_, missing));
-  // That of a directory which is gone stays: others may read through it.
-  stores_.emplace(name + directory_behind(url), store);
-  return store;
+  const std::string found_name = name + directory_behind(url);
+  MutexLock lock(mutex_);
+  // That of a directory which is gone stays: others may read through it. Of two who opened it at
+  // once the first one's is taken.
+  return stores_.try_emplace(found_name, std::move(store)).first->second;
+}
+
+std::shared_ptr<ObjectStore> Application::known_store(const std::string& name) {
+  MutexLock lock(mutex_);
+  const auto found = stores_.find(name);
+  return found == stores_.end() ? nullptr : found->second;
 }
 
 Result<std::shared_ptr<ObjectStore>> Application::other_store(const std::string& url) {

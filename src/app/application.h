@@ -49,6 +49,9 @@ class Application {
  private:
   Application(const Settings& settings, EnvironmentLookup environment);
 
+  // Null when it was not opened so far.
+  std::shared_ptr<ObjectStore> known_store(const std::string& name) MR_EXCLUDES(mutex_);
+
   // Constant after construction, in the order in which they depend on each other.
   const Settings settings_;
   const EnvironmentLookup environment_;

@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "base/at_hand.h"
 #include "base/cancellation.h"
 #include "base/clock.h"
 #include "base/executor.h"
@@ -33,8 +34,8 @@ struct RecentRefresh {
   // Asks beside whoever wants to know, and may block for long. Null: whoever wants to know asks,
   // and waits for as long as its request may.
   Executor* executor = nullptr;
-  // How long an old answer is held back for the sake of a new one; in real time, whatever clock
-  // the answers age by.
+  // How long an old answer is held back for the sake of a new one, from when it is asked for; in
+  // real time, whatever clock the answers age by.
   Duration patience = std::chrono::seconds(1);
 };
 
@@ -54,6 +55,9 @@ enum class RecentWait : std::uint8_t {
 //     wait for the store again.
 //  4. A question that outlasts the patience goes on, and its answer is kept. Until it ends, whoever
 //     can do with an old answer neither waits nor asks anything else.
+//  5. A thread that takes only what is at hand never asks by itself. Where the store is asked
+//  beside
+//     it, it is refused until there is an answer or the patience is over.
 //
 // Safe from any thread; two who ask at once for what is not known may both go to the store. The
 // destructor calls off what is being asked, and waits for it.
@@ -142,6 +146,7 @@ class Recent {
   // Asked beside those who want to know.
   struct Question {
     const TimePoint since;  // From before it is asked: the answer may be as old as that.
+    const std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();
     const std::uint64_t generation;
     std::optional<Result<Value>> answer = {};  // Guarded by mutex_.
     std::atomic<bool> taken_up = false;
@@ -164,6 +169,7 @@ class Recent {
   }
 
   Result<Value> ask_here(const RequestContext& context, const std::string& name, const Ask& ask) {
+    MR_RETURN_IF_ERROR(AtHandOnly::may_wait());
     const Question question(clock_.now(), generation());
     Result<Value> value = ask(context);
     MutexLock lock(mutex_);
@@ -173,11 +179,15 @@ class Recent {
 
   // Nothing when there is no answer within the patience, or when the store hangs already.
   std::optional<Result<Value>> ask_beside(const std::string& name, Ask ask) {
-    const auto until = std::chrono::steady_clock::now() + refresh_.patience;
     const std::shared_ptr<Question> question = question_about(name, std::move(ask));
     if (question == nullptr) return std::nullopt;
+    const auto until = question->begun + refresh_.patience;
     MutexLock lock(mutex_);
     while (!question->answer) {
+      const bool is_over = std::chrono::steady_clock::now() >= until;
+      if (!is_over) {
+        if (const Status waits = AtHandOnly::may_wait(); !waits.ok()) return failure(waits);
+      }
       if (question_ended_.wait_until(mutex_, until) || question->answer) continue;
       if (!std::exchange(hangs_, true)) say_unanswered(name, "there is no answer yet");
       return std::nullopt;

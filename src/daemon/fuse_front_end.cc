@@ -47,7 +47,7 @@ Status check_mount_settings(const Settings& settings) {
 void FuseFrontEnd::add_routes(ControlRoutes& routes) {
   routes.add(HttpMethod::kGet, "/v1/mounts", [this](const ControlRequest&) { return list(); });
   routes.add(HttpMethod::kPost, "/v1/mounts",
-             [this](const ControlRequest& request) { return mount(request); });
+                    [this](const ControlRequest& request) { return mount(request); });
   routes.add(HttpMethod::kDelete, "/v1/mounts/{directory}",
              [this](const ControlRequest& request) { return unmount(request); });
 }
@@ -57,7 +57,7 @@ Status FuseFrontEnd::start(Gateway& gateway) {
   mounts_ = std::make_unique<FuseMounts>(
       FuseMounts::Parts{.files = gateway.files(),
                         .clock = gateway.clock(),
-                        .work = gateway.work(),
+                        .late_answers = gateway.late_answers(),
                         .metrics = gateway.metrics(),
                         .timeout = gateway.settings().timeout,
                         .keeper_socket = keeper_socket(gateway.settings()),

@@ -18,6 +18,7 @@ namespace {
 constexpr std::size_t kFetchThreads = 2;
 // They wait for the store and for disks more than they compute.
 constexpr std::size_t kWorkThreads = 32;
+constexpr std::size_t kLateAnswerThreads = 4;
 constexpr std::size_t kLongRequestThreads = 4;
 constexpr std::size_t kBucketThreads = 8;
 // Ask again for what lists and names have old answers to: while the store hangs, each waits for it.
@@ -88,6 +89,7 @@ Gateway::Gateway(Application& application, std::shared_ptr<ObjectStore> store)
       disk_pool_({.name = "cache", .threads = application.settings().disk_threads}),
       fetch_({.name = "fetch", .threads = kFetchThreads}),
       work_({.name = "work", .threads = kWorkThreads}),
+      late_answers_({.name = "answers", .threads = kLateAnswerThreads}),
       saves_({.name = "saves"}),
       long_requests_({.name = "long_requests", .threads = kLongRequestThreads}),
       preload_starts_({.name = "preload_start"}),

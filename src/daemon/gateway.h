@@ -50,6 +50,8 @@ class Gateway {
   EventLoop& net() { return net_; }
   // Answers requests, and may block.
   Executor& work() { return work_; }
+  // Writes answers of reads. Nothing on it may wait for a store: reads of what is cached go on.
+  Executor& late_answers() { return late_answers_; }
   // Clients wait for them for as long as it takes: looks at all that is cached, and starts of
   // preloads, one at a time. Nothing else is held up by them.
   Executor& long_requests() { return long_requests_; }
@@ -92,6 +94,7 @@ class Gateway {
   ThreadPool disk_pool_;
   ThreadPool fetch_;
   ThreadPool work_;
+  ThreadPool late_answers_;
   ThreadPool saves_;
   ThreadPool long_requests_;
   ThreadPool preload_starts_;

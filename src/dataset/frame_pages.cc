@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/at_hand.h"
 #include "base/checksum.h"
 
 namespace millrace {
@@ -136,6 +137,8 @@ Status FramedManifestPages::load(std::uint64_t first, std::uint64_t last) const 
 }
 
 Status FramedManifestPages::load_frame(std::uint64_t frame, std::uint64_t last_frame) const {
+  // Before there is a flight: its failure would be that of others too.
+  MR_RETURN_IF_ERROR(AtHandOnly::may_wait());
   MutexLock lock(mutex_);
   // Whoever brings a frame in sets its bits before its flight ends.
   while (!frame_is_sound(frame)) {

@@ -91,14 +91,14 @@ Result<ByteView> ManifestPages::page(std::uint64_t number) const {
     return failure(StatusCode::kInternal, fmt::format("'{}' has no page {}", path(), number));
   }
   if (!is_sound(number)) {
-    MR_RETURN_IF_ERROR(AtHandOnly::may_wait());
+    MR_RETURN_IF_ERROR(AtHandOnly::may_wait_for_disk());
     MR_RETURN_IF_ERROR(load(number, number));
   }
   return ByteView(base_ + number * kManifestPageBytes, kManifestPageBytes);
 }
 
 Status ManifestPages::make_sound(std::uint64_t begin, std::uint64_t length) const {
-  MR_RETURN_IF_ERROR(AtHandOnly::may_wait());
+  MR_RETURN_IF_ERROR(AtHandOnly::may_wait_for_disk());
   return load(begin / kManifestPageBytes, (begin + length - 1) / kManifestPageBytes);
 }
 

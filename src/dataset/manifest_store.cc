@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/at_hand.h"
 #include "base/current_request.h"
 #include "base/hex.h"
 #include "dataset/frame_pages.h"
@@ -139,6 +140,7 @@ Result<std::unique_ptr<Manifest>> ManifestStore::open(const RequestContext& cont
        .index_bytes = layout.index_bytes,
        .fetch = [&store = store_, context, key](std::uint64_t offset,
                                                 std::uint64_t length) -> Result<Slice> {
+         MR_RETURN_IF_ERROR(AtHandOnly::may_wait());
          const RequestContext* const request = CurrentRequest::get();
          MR_ASSIGN_OR_RETURN(GetResult got,
                              store.get(request == nullptr ? context : *request,

@@ -25,8 +25,8 @@ FileSystem::FileSystem(DatasetsTree& datasets, VersionTrees& versions, Tree* buc
 
 Result<std::shared_ptr<Tree>> FileSystem::tree(const RequestContext& context, NodeNumber node) {
   const NodePlace place = place_of(node);
-  // Only versions know what of them is at hand; the others may ask the store at any time.
-  if (place != NodePlace::kVersion) MR_RETURN_IF_ERROR(AtHandOnly::may_wait());
+  // Only versions know what of them is in memory; the others may use the disk at any time.
+  if (place != NodePlace::kVersion) MR_RETURN_IF_ERROR(AtHandOnly::may_wait_for_disk());
   switch (place) {
     case NodePlace::kRoot:
       return root_;

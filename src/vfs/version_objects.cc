@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/at_hand.h"
 #include "base/current_request.h"
 #include "dataset/publish_uploads.h"
 
@@ -74,12 +75,25 @@ Result<ObjectVersion> VersionObjects::object_version(ManifestObject object,
                                                      ObjectContent content) const {
   StoreId store = store_;
   if (!object.store.empty()) {
-    MR_ASSIGN_OR_RETURN(std::shared_ptr<ObjectStore> other, other_stores_(object.store));
-    store = StoreId(other->describe());
-    cache_.add_store(store, std::move(other));
+    MR_ASSIGN_OR_RETURN(store, other_store(object.store));
   }
   return ObjectVersion(std::move(store), std::move(object.key), std::move(object.identity),
                        object.size, std::move(object.checksums), content);
+}
+
+Result<StoreId> VersionObjects::other_store(const std::string& url) const {
+  if (AtHandOnly::is_in_force()) {
+    MutexLock lock(mutex_);
+    const auto known = known_stores_.find(url);
+    if (known != known_stores_.end()) return known->second;
+    MR_RETURN_IF_ERROR(AtHandOnly::may_wait());
+  }
+  MR_ASSIGN_OR_RETURN(std::shared_ptr<ObjectStore> other, other_stores_(url));
+  StoreId id(other->describe());
+  cache_.add_store(id, std::move(other));
+  MutexLock lock(mutex_);
+  known_stores_.emplace(url, id);
+  return id;
 }
 
 }  // namespace millrace

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <memory>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -68,12 +70,16 @@ class VersionObjects {
 
   Result<ObjectVersion> object_of(const ManifestEntry& file, const Extent& extent) const;
   Result<ObjectVersion> object_version(ManifestObject object, ObjectContent content) const;
+  // Of a store that the manifest names. May wait for it, as for a directory on another machine.
+  Result<StoreId> other_store(const std::string& url) const;
 
   const std::shared_ptr<const Manifest> manifest_;
   const StoreId store_;
   BlockCache& cache_;
   const StoreResolver other_stores_;
   mutable std::array<Shard, kShards> shards_;
+  mutable Mutex mutex_;
+  mutable std::map<std::string, StoreId> known_stores_ MR_GUARDED_BY(mutex_);
 };
 
 }  // namespace millrace

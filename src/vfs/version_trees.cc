@@ -21,7 +21,7 @@ Result<std::shared_ptr<VersionTree>> VersionTrees::of(const RequestContext& cont
 Result<std::shared_ptr<VersionTree>> VersionTrees::find(const RequestContext& context,
                                                         TreeNumber number) {
   if (std::shared_ptr<VersionTree> tree = opened(number)) return tree;
-  MR_RETURN_IF_ERROR(AtHandOnly::may_wait());
+  MR_RETURN_IF_ERROR(AtHandOnly::may_wait_for_disk());
   const CurrentRequest current(context);
   const std::optional<NumberedTree> tree = parts_.numbers.find(number);
   if (!tree) return failure(StatusCode::kNotFound, "there is no such node");
@@ -95,6 +95,7 @@ Result<std::shared_ptr<const Manifest>> VersionTrees::newest(const RequestContex
                                                              const VersionRef& ref,
                                                              const std::string& nonce,
                                                              const VersionLayout& opened) {
+  MR_RETURN_IF_ERROR(AtHandOnly::may_wait());
   MR_ASSIGN_OR_RETURN(const VersionEntry entry, parts_.registry.version(context, ref));
   if (!entry.facts || entry.facts->reservation != nonce) {
     return failure(StatusCode::kNotFound, fmt::format("{} is another version now", ref.text()));

@@ -220,7 +220,7 @@ TEST_F(FileSystemTest, WhatIsNotAtHandIsRefusedToWhoMustNotWait) {
   const NodeNumber above = world.at("datasets/a").number;
   world.start();
   const auto attempt = [&](NodeNumber node) {
-    const AtHandOnly at_hand;
+    const AtHandOnly at_hand(AtHandOnly::Reach::kMemory);
     const auto found = world.files().attributes(world.context, node);
     EXPECT_EQ(found.has_value(), !at_hand.refused());
     return found.has_value();

@@ -60,12 +60,13 @@ void FuseCalls::interrupt_all() {
     cancellation->request();
 }
 
-bool FuseCalls::empty() {
+std::size_t FuseCalls::size() {
+  std::size_t calls = 0;
   for (Shard& shard : shards_) {
     MutexLock lock(shard.mutex);
-    if (!shard.calls.empty()) return false;
+    calls += shard.calls.size();
   }
-  return true;
+  return calls;
 }
 
 }  // namespace millrace

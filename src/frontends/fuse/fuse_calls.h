@@ -31,7 +31,7 @@ class FuseCalls {
 
   void interrupt(std::uint64_t unique);
   void interrupt_all();
-  bool empty();
+  std::size_t size();
 
  private:
   static constexpr std::size_t kShards = 16;

@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "frontends/fuse/fuse_attempt.h"
+
 namespace millrace {
 namespace {
 
@@ -81,11 +83,17 @@ FuseCall::~FuseCall() {
   if (connection_ != nullptr) fail_with(EIO);
 }
 
+FuseConnection* FuseCall::end() {
+  if (FuseAtHandAttempt::take_back(*this)) return nullptr;
+  return std::exchange(connection_, nullptr);
+}
+
 void FuseCall::answer(ByteView first, ByteView second) {
-  FuseConnection& connection = *std::exchange(connection_, nullptr);
-  connection.device.answer(unique_, first, second);
+  FuseConnection* const connection = end();
+  if (connection == nullptr) return;
+  connection->device.answer(unique_, first, second);
   // Only now: who stops the session waits until no call is left.
-  connection.calls.remove(unique_);
+  connection->calls.remove(unique_);
 }
 
 void FuseCall::fail(const Status& status, FuseAttempt attempt) {
@@ -93,9 +101,10 @@ void FuseCall::fail(const Status& status, FuseAttempt attempt) {
 }
 
 void FuseCall::fail_with(int error) {
-  FuseConnection& connection = *std::exchange(connection_, nullptr);
-  connection.device.fail(unique_, error);
-  connection.calls.remove(unique_);
+  FuseConnection* const connection = end();
+  if (connection == nullptr) return;
+  connection->device.fail(unique_, error);
+  connection->calls.remove(unique_);
 }
 
 }  // namespace millrace

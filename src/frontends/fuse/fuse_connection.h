@@ -41,7 +41,7 @@ struct FuseView {
 struct FuseParts {
   Tree& tree;
   const Clock& clock;
-  Executor& work;  // Answers that come late are written here.
+  Executor& late_answers;  // Writes them. Whoever waits for a store would hold them up there.
   Metrics& metrics;
   FuseCallers& callers;
   Duration timeout{};  // Of a request.
@@ -55,7 +55,7 @@ struct FuseConnection {
       : device(std::move(opened)),
         view(shown),
         parts(with),
-        replies(with.work),
+        replies(with.late_answers),
         files(with.tree, device, std::move(table), shown.opening == FuseOpening::kPassthrough) {}
 
   // The kernel calls the root of every mount 1.
@@ -92,7 +92,8 @@ struct FuseConnection {
 };
 
 // One request that is being answered, from its arrival to its answer: exactly one, EIO if it is
-// dropped. Move-only; one thread at a time owns it.
+// dropped. Move-only; one thread at a time owns it. In an attempt (fuse_attempt.h) that was refused
+// something it is not answered, but handed back.
 class FuseCall {
  public:
   FuseCall(FuseConnection& connection, const fuse_in_header& header);
@@ -114,6 +115,9 @@ class FuseCall {
   void fail_with(int error);
 
  private:
+  // Where the answer goes; null when it was handed back instead.
+  FuseConnection* end();
+
   FuseConnection* connection_;
   std::uint64_t unique_;
   NodeNumber node_;

@@ -26,6 +26,12 @@ ByteView fuse_bytes_of(const T& value) {
 
 }  // namespace
 
+bool FuseDevice::wait(Duration duration) const {
+  const auto duration_ms = std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
+  pollfd watched{device_.descriptor(), POLLIN, 0};
+  return ::poll(&watched, 1, static_cast<int>(duration_ms)) > 0;
+}
+
 FuseDevice::Received FuseDevice::receive(std::span<std::byte> buffer, std::size_t& length) const {
   const ssize_t got = ::read(device_.descriptor(), buffer.data(), buffer.size());
   if (got >= 0) {

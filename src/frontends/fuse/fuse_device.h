@@ -5,6 +5,7 @@
 #include <span>
 
 #include "base/bytes.h"
+#include "base/clock.h"
 #include "base/status.h"
 #include "platform/file.h"
 
@@ -29,6 +30,8 @@ class FuseDevice {
     kNothing,    // A signal came, or the request was called off meanwhile: try again.
     kUnmounted,  // No more will come.
   };
+  // Waits until there is something to receive; false when there is not, or a signal came.
+  bool wait(Duration duration) const;
   // Waits for the next request.
   Received receive(std::span<std::byte> buffer, std::size_t& length) const;
 

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "base/at_hand.h"
 #include "base/log.h"
 #include "cache/unit.h"
 #include "frontends/fuse/fuse_kernel.h"
@@ -57,6 +58,7 @@ FuseFiles::~FuseFiles() = default;
 Result<FuseOpened> FuseFiles::open(const RequestContext& context, NodeNumber node,
                                    std::uint64_t unique) {
   MR_ASSIGN_OR_RETURN(const std::shared_ptr<OpenFile> file, this->file(context, node));
+  MR_RETURN_IF_ERROR(AtHandOnly::may_note());
   // Small objects have no file of their own. All others are tracked, handed over or not: whoever
   // serves the mount next must know in which mode they are open.
   if (file->size() <= kSmallObjectBytesMax) return FuseOpened{};
@@ -75,6 +77,7 @@ Result<FuseOpened> FuseFiles::open(const RequestContext& context, NodeNumber nod
   }
   std::unique_ptr<CompleteObject> whole;
   if (passthrough_) whole = file->complete(context).value_or(nullptr);
+  MR_RETURN_IF_ERROR(AtHandOnly::may_note());  // Again: that it was refused looks like "not whole".
   MutexLock lock(mutex_);
   const auto [place, is_first] = tracked_.try_emplace(node.value());
   if (is_first && whole) hand_over(place->second, std::move(whole));

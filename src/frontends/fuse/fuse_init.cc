@@ -13,8 +13,12 @@ constexpr std::uint32_t kReadBytesMax = 1024 * 1024;
 constexpr std::uint32_t kPageBytes = 4096;
 // The least that the kernel takes. Nothing is written.
 constexpr std::uint32_t kWriteBytesMax = 4096;
-// Read-ahead requests that may be under way. The kernel's 12 are too few for a store far away.
-constexpr std::uint16_t kBackgroundMax = 256;
+// Reads by way of the page cache that the kernel sends side by side, those that somebody waits for
+// and those ahead of readers. The most that it takes: those that wait for a store which hangs must
+// not hold up others.
+constexpr std::uint16_t kReadsMax = 65535;
+// From here on it sends none ahead of readers. Its own 9 are too few for a store far away.
+constexpr std::uint16_t kReadsAheadMax = 192;
 
 // Not FUSE_ASYNC_DIO: whoever reads with O_DIRECT could then not be killed before the answer.
 std::uint64_t wanted_features(const FuseView& view) {
@@ -52,8 +56,8 @@ Result<fuse_kernel::InitOut> fuse_init_answer(const FuseRequest& request, const 
   out.max_readahead = kReadBytesMax;
   out.flags = static_cast<std::uint32_t>(features);
   out.flags2 = static_cast<std::uint32_t>(features >> 32);
-  out.max_background = kBackgroundMax;
-  out.congestion_threshold = kBackgroundMax * 3 / 4;
+  out.max_background = kReadsMax;
+  out.congestion_threshold = kReadsAheadMax;
   out.max_write = kWriteBytesMax;
   out.time_gran = 1;
   out.max_pages = kReadBytesMax / kPageBytes;

@@ -45,7 +45,7 @@ class FuseMounts {
   struct Parts {
     FileSystem& files;
     const Clock& clock;
-    Executor& work;
+    Executor& late_answers;
     Metrics& metrics;
     Duration timeout{};  // Of a request.
     std::string keeper_socket;

@@ -25,4 +25,9 @@ std::shared_ptr<OpenFile> FusePins::file(NodeNumber node) {
   return found == pins_.end() ? nullptr : found->second.file;
 }
 
+std::size_t FusePins::size() const {
+  MutexLock lock(mutex_);
+  return pins_.size();
+}
+
 }  // namespace millrace

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <unordered_map>
@@ -21,6 +22,7 @@ class FusePins {
   void remove(NodeNumber node) MR_EXCLUDES(mutex_);
   // Null for what is not kept.
   std::shared_ptr<OpenFile> file(NodeNumber node) MR_EXCLUDES(mutex_);
+  std::size_t size() const MR_EXCLUDES(mutex_);
 
  private:
   struct Pin {
@@ -29,7 +31,7 @@ class FusePins {
   };
   static bool is_kept(NodeNumber node) { return place_of(node) == NodePlace::kBuckets; }
 
-  Mutex mutex_;
+  mutable Mutex mutex_;
   std::unordered_map<std::uint64_t, Pin> pins_ MR_GUARDED_BY(mutex_);
 };
 

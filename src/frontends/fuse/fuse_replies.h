@@ -8,10 +8,10 @@ namespace millrace {
 
 // Where answers to reads are written. What is at hand is answered at once, on the thread that took
 // the request: for a warm read the way to another thread costs more than the read. What comes later
-// is answered on `work`, since copying it to the kernel would hold up the network's threads.
+// is answered on `late`, since copying it to the kernel would hold up the network's threads.
 class FuseReplies final : public Executor {
  public:
-  explicit FuseReplies(Executor& work) : work_(work) {}
+  explicit FuseReplies(Executor& late) : late_(late) {}
 
   // Marks the calling thread as one that takes requests.
   class TakesRequests {
@@ -23,12 +23,12 @@ class FuseReplies final : public Executor {
   };
 
   Status submit(Task task) override {
-    if (!is_taker()) return work_.submit(std::move(task));
+    if (!is_taker()) return late_.submit(std::move(task));
     task();
     return {};
   }
   void resume(Task task) override {
-    if (!is_taker()) return work_.resume(std::move(task));
+    if (!is_taker()) return late_.resume(std::move(task));
     task();
   }
   std::string_view name() const override { return "fuse replies"; }
@@ -40,7 +40,7 @@ class FuseReplies final : public Executor {
     return takes_requests;
   }
 
-  Executor& work_;
+  Executor& late_;
 };
 
 }  // namespace millrace

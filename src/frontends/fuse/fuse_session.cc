@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "frontends/fuse/fuse_attempt.h"
 #include "frontends/fuse/fuse_init.h"
 #include "frontends/fuse/request_buffer.h"
 
@@ -25,6 +26,14 @@ void handle_wake_signal() {
 }
 
 constexpr Duration kWakePause = std::chrono::milliseconds(2);
+
+// The call, when this machine has not what it takes.
+std::optional<FuseCall> run_at_hand(FuseOperation operation, FuseCall call,
+                                    const FuseRequest& request) {
+  FuseAtHandAttempt attempt(call);
+  operation(std::move(call), request);
+  return attempt.handed_back();
+}
 
 }  // namespace
 
@@ -62,7 +71,7 @@ void FuseSession::stop(TimePoint deadline) {
     MutexLock lock(mutex_);
     threads.swap(threads_);
   }
-  while (running_ != 0 || !connection_.calls.empty()) {
+  while (running_ != 0 || connection_.calls.size() != 0) {
     // A thread may be just about to read: the signal is sent until all are gone.
     for (std::thread& thread : threads)
       ::pthread_kill(thread.native_handle(), kWakeSignal);
@@ -92,10 +101,21 @@ void FuseSession::add_thread() {
   }
 }
 
+template <class Work>
+void FuseSession::run_busy(const Work& work) {
+  if (--idle_ == 0) add_thread();
+  work();
+  ++idle_;
+}
+
 void FuseSession::serve() {
   const FuseReplies::TakesRequests marked;
   RequestBuffer buffer;
   while (!stopping_) {
+    if (waiting_count_ != 0) {
+      run_busy([this] { try_waiting_again(); });
+      if (!connection_.device.wait(kBetweenTries)) continue;
+    }
     std::size_t length = 0;
     const FuseDevice::Received received = connection_.device.receive(buffer.bytes(), length);
     if (received == FuseDevice::Received::kNothing) continue;
@@ -104,9 +124,7 @@ void FuseSession::serve() {
       connection_.parts.ended();
       break;
     }
-    if (--idle_ == 0) add_thread();
-    dispatch(buffer.bytes().first(length));
-    ++idle_;
+    run_busy([&] { dispatch(buffer.bytes().first(length)); });
   }
   --idle_;
   --running_;
@@ -146,9 +164,7 @@ void FuseSession::dispatch(ByteView bytes) {
     handler.operation(std::move(call), *request);
     end_call();
   } else {
-    MutexLock lock(mutex_);
-    waiting_.push_back({handler.operation, std::move(call), {bytes.begin(), bytes.end()}});
-    ++waiting_count_;
+    try_at_hand({handler.operation, std::move(call), {bytes.begin(), bytes.end()}});
   }
   run_waiting();
 }
@@ -174,14 +190,69 @@ void FuseSession::run_waiting() {
   }
 }
 
-std::optional<FuseSession::WaitingCall> FuseSession::take_waiting(
-    std::optional<std::uint64_t> unique) {
+void FuseSession::try_at_hand(WaitingCall waiting) {
+  const RequestContext& context = waiting.call.context();
+  if (const Status ended = context.check(connection_.parts.clock); !ended.ok()) {
+    return waiting.call.fail(ended, FuseAttempt::kNode);
+  }
+  const Result<FuseRequest> request = FuseRequest::parse(waiting.request);
+  if (!request) return;  // Cannot be: it was parsed before. The call fails.
+  std::optional<FuseCall> call = run_at_hand(waiting.operation, std::move(waiting.call), *request);
+  if (call) {
+    add_waiting({waiting.operation, *std::move(call), std::move(waiting.request), waiting.place});
+  }
+}
+
+// Each in its turn, also when there is no time for all of them at once.
+void FuseSession::try_waiting_again() {
+  const TimePoint now = connection_.parts.clock.now();
+  TimePoint due = next_try_;
+  if (now < due || !next_try_.compare_exchange_strong(due, now + kBetweenTries)) return;
+  for (std::size_t tries = waiting_count_; tries > 0; --tries) {
+    std::optional<WaitingCall> next = take_waiting_behind(last_tried_);
+    if (!next) break;
+    last_tried_ = next->place;
+    try_at_hand(*std::move(next));
+    if (connection_.parts.clock.now() >= now + kTryingMax) break;
+  }
+  run_waiting();
+}
+
+// Whoever adds a call looks afterwards whether it was called off, and who calls one off looks
+// afterwards whether it waits: so whoever is killed meanwhile is let go.
+void FuseSession::add_waiting(WaitingCall waiting) {
+  const std::uint64_t unique = waiting.call.unique();
+  const std::shared_ptr<Cancellation> cancellation = waiting.call.context().shared_cancellation();
+  {
+    MutexLock lock(mutex_);
+    if (waiting.place == 0) waiting.place = ++last_place_;
+    const std::uint64_t place = waiting.place;
+    waiting_.emplace(place, std::move(waiting));
+    ++waiting_count_;
+  }
+  if (cancellation->requested()) call_off(unique);
+}
+
+std::optional<FuseSession::WaitingCall> FuseSession::take_waiting() {
   MutexLock lock(mutex_);
-  const auto found = std::ranges::find_if(waiting_, [&unique](const WaitingCall& waiting) {
-    return !unique || waiting.call.unique() == *unique;
-  });
+  return take_waiting(waiting_.begin());
+}
+
+std::optional<FuseSession::WaitingCall> FuseSession::take_waiting_behind(std::uint64_t place) {
+  MutexLock lock(mutex_);
+  const auto behind = waiting_.upper_bound(place);
+  return take_waiting(behind == waiting_.end() ? waiting_.begin() : behind);
+}
+
+std::optional<FuseSession::WaitingCall> FuseSession::take_waiting_of(std::uint64_t unique) {
+  MutexLock lock(mutex_);
+  return take_waiting(std::ranges::find_if(
+      waiting_, [unique](const auto& entry) { return entry.second.call.unique() == unique; }));
+}
+
+std::optional<FuseSession::WaitingCall> FuseSession::take_waiting(WaitingCalls::iterator found) {
   if (found == waiting_.end()) return std::nullopt;
-  std::optional<WaitingCall> taken(std::move(*found));
+  std::optional<WaitingCall> taken(std::move(found->second));
   waiting_.erase(found);
   --waiting_count_;
   return taken;
@@ -206,7 +277,7 @@ void FuseSession::interrupt(const FuseRequest& request) {
 
 void FuseSession::call_off(std::uint64_t unique) {
   connection_.calls.interrupt(unique);
-  if (std::optional<WaitingCall> waiting = take_waiting(unique)) waiting->call.fail_with(EINTR);
+  if (std::optional<WaitingCall> waiting = take_waiting_of(unique)) waiting->call.fail_with(EINTR);
 }
 
 }  // namespace millrace

@@ -126,7 +126,8 @@ bool NfsCompound::step() {
 
   if (row->waits == NfsWaits::kAlways && must_move()) return move(before);
   std::optional<AtHandOnly> at_hand;
-  if (row->waits == NfsWaits::kPerhaps && connection().on_loop_thread()) at_hand.emplace();
+  if (row->waits == NfsWaits::kPerhaps && connection().on_loop_thread())
+    at_hand.emplace(AtHandOnly::Reach::kMemory);
   NfsStatus status = row->execute(*this);
   if (moves_) return move(before);
   // Whoever comes second goes on: the answer may have come before the operation returned.

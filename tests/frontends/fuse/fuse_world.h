@@ -34,10 +34,16 @@ class FuseWorld : public PublishWorld {
   FuseWorld() { open_gateway(); }
   ~FuseWorld() { unmount(); }
 
-  // At /buckets/live.
+  // At /buckets/live; and as the gateway reaches it.
   const std::shared_ptr<MemoryObjectStore> live = std::make_shared<MemoryObjectStore>();
+  const std::shared_ptr<FaultyObjectStore> live_faulty =
+      std::make_shared<FaultyObjectStore>(live, no_faults(), system_clock(), pool);
+  // Of what is known of it; shorter than the kernel keeps names.
+  static constexpr Duration kBucketLifetime = std::chrono::milliseconds(100);
 
   FileSystem& files() { return gateway_->files; }
+  // All that was asked of the registry counts as old.
+  void age_lists() { gateway_->datasets.ask_again(); }
   Metrics& metrics() { return gateway_->metrics; }
   FuseConnection& connection() { return session_->connection(); }
   // Of the file system that is mounted.
@@ -139,10 +145,11 @@ class FuseWorld : public PublishWorld {
                     .numbers = *numbers,
                     .store = StoreId("memory://fuse"),
                     .reads = {.cache = *cache, .buffers = world.buffers, .work = world.work_}}),
-          datasets(world.registry, versions, system_clock()),
+          datasets(world.registry, versions, system_clock(), {.executor = &refreshes}),
           paths(NodePaths::open(world.disk_, world.state.path("nodes")).value()),
           buckets({.paths = *paths, .cache = *cache, .clock = system_clock(), .requests = requests},
-                  {{.name = "live", .store = world.live, .id = StoreId("memory://live")}}),
+                  {{.name = "live", .store = world.live_faulty, .id = StoreId("memory://live")}},
+                  {.lifetime = kBucketLifetime, .refresh = {.executor = &refreshes}}),
           files(datasets, versions, &buckets, {}) {}
 
     static std::unique_ptr<DiskBlockCache> open_cache(FuseWorld& world, Metrics& metrics,
@@ -164,6 +171,7 @@ class FuseWorld : public PublishWorld {
     Metrics metrics;
     ThreadPool fetches{{.name = "fetch", .threads = 2, .queued_tasks_max = 1024}};
     ThreadPool requests{{.name = "requests", .threads = 2, .queued_tasks_max = 1024}};
+    ThreadPool refreshes{{.name = "refresh", .threads = 2, .queued_tasks_max = 1024}};
     ManifestStore manifests;
     std::unique_ptr<DiskBlockCache> cache;
     std::unique_ptr<TreeNumbers> numbers;
@@ -182,7 +190,7 @@ class FuseWorld : public PublishWorld {
     session_ = std::make_unique<FuseSession>(std::move(device), std::move(opens), view_,
                                              FuseParts{.tree = files(),
                                                        .clock = system_clock(),
-                                                       .work = work_,
+                                                       .late_answers = work_,
                                                        .metrics = metrics(),
                                                        .callers = callers_,
                                                        .timeout = kCallTimeout});

@@ -148,7 +148,7 @@ TEST_F(NfsViewTest, AnExportIsNotCalledBrokenByWhoMustNotWait) {
   const LogCapture log;
   const NfsView view = this->view("/x=/datasets/d/v1");
   {
-    const AtHandOnly at_hand;
+    const AtHandOnly at_hand(AtHandOnly::Reach::kMemory);
     EXPECT_FALSE(walk(view, {"x"}));
     EXPECT_TRUE(at_hand.refused());
   }
