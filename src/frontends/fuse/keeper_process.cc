@@ -122,7 +122,8 @@ void KeeperProcess::list() {
 void KeeperProcess::lose_daemon() {
   daemon_.close();
   alone_since_ = system_clock().now();
-  next_start_ = is_leaving_ || options_.command.empty() ? TimePoint::max() : alone_since_;
+  const bool starts = !is_leaving_ && !options_.command.empty();
+  next_start_ = starts ? std::max(alone_since_, last_start_ + kBetweenStarts) : TimePoint::max();
   if (!mounts_.empty() && !is_leaving_) {
     log_warn("the daemon was killed; its mounts wait for the next one",
              {{"mounts", mounts_.size()}});
@@ -130,8 +131,10 @@ void KeeperProcess::lose_daemon() {
 }
 
 void KeeperProcess::restart() {
-  next_start_ = system_clock().now() + pause_;
+  const TimePoint now = system_clock().now();
+  next_start_ = now + pause_;
   if (child_ != 0) return;  // It is slow to come.
+  last_start_ = now;
   pause_ = std::min(pause_ * 2, kPauseMax);
   std::vector<char*> argv;
   for (const std::string& argument : options_.command)

@@ -33,7 +33,8 @@ struct KeeperOptions {
 //
 //   served   a daemon is connected. Its end without "leave" makes the keeper start another.
 //   alone    nobody is connected, and mounts are kept. A daemon that does not connect in time is
-//            started again, with growing pauses, until alone_max.
+//            started again, with growing pauses, until alone_max. One that connects and dies is
+//            started again too, but not without a pause between two starts.
 //   over     nobody is connected, or is about to leave, and nothing is kept: the process ends.
 //
 // The path of its socket is taken away before the other side can know that this keeper ends: before
@@ -51,6 +52,8 @@ class KeeperProcess {
  private:
   static constexpr Duration kFirstPause = std::chrono::milliseconds(500);
   static constexpr Duration kPauseMax = std::chrono::seconds(10);
+  // Readers wait for as long, at most, when a daemon is killed that was just started.
+  static constexpr Duration kBetweenStarts = std::chrono::seconds(1);
 
   struct Mount {
     std::string facts;
@@ -78,6 +81,7 @@ class KeeperProcess {
   std::map<std::string, Mount> mounts_;  // By the number of their file system.
   pid_t child_ = 0;
   TimePoint alone_since_{};
+  TimePoint last_start_ = TimePoint::min();
   TimePoint next_start_ = TimePoint::max();
   Duration pause_ = kFirstPause;
 };

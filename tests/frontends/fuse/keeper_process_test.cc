@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <sstream>
 #include <thread>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -161,6 +163,39 @@ TEST_F(KeeperProcessTest, RestsWhileADaemonIsSlowToCome) {
   int status = 0;
   ASSERT_EQ(::waitpid(keeper, &status, 0), keeper);
   EXPECT_EQ(status, 0) << "it was ended by signal " << WTERMSIG(status);
+}
+
+TEST_F(KeeperProcessTest, RestsBetweenDaemonsThatDieWhenTheyHaveCome) {
+  const std::string starts = directory.path("starts");
+  start(std::chrono::seconds(60),
+        {"python3", "-c",
+         "import socket, time\n"
+         "with open('" +
+             starts +
+             "', 'a') as file: print(time.monotonic_ns(), file=file)\n"
+             "len(open('" +
+             starts +
+             "').readlines()) > 4 or "
+             "socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET).connect('" +
+             path() + "')"});
+  keep_one();
+  daemon.close();
+  std::vector<std::int64_t> times_ns;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (times_ns.size() < 4 && std::chrono::steady_clock::now() < deadline) {
+    times_ns.clear();
+    std::istringstream lines(read_file(starts).value_or(""));
+    for (std::int64_t time_ns = 0; lines >> time_ns;)
+      times_ns.push_back(time_ns);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  ASSERT_GE(times_ns.size(), 4U);
+  // Three pauses of a second; a process that was slow to start may cut one of them short.
+  EXPECT_GE(times_ns[3] - times_ns[0], std::int64_t{2'000'000'000});
+  // Those that are started from now on do not come.
+  FuseKeeper last = FuseKeeper::connect(path()).value();
+  EXPECT_TRUE(last.let_go("0:0").ok());
+  EXPECT_TRUE(last.leave().ok());
 }
 
 TEST_F(KeeperProcessTest, WhatItStartsIsEndedForMemoryAsEarlyAsItIsTold) {
