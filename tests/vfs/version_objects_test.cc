@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/at_hand.h"
+#include "dataset/registration.h"
 #include "tests/vfs/vfs_world.h"
 
 namespace millrace {
@@ -25,6 +27,38 @@ TEST(VersionObjects, PacksHoldManyFilesAndOtherObjectsOne) {
     ASSERT_EQ(parts->size(), 1u);
     EXPECT_EQ(parts->front().object.content(), content) << path;
   }
+}
+
+// A store may be a directory on a machine that does not answer.
+TEST(VersionObjects, AStoreThatIsKnownIsNotLookedUpByWhoMustNotWait) {
+  VfsWorld world;
+  ASSERT_TRUE(world.other->put(world.context, ObjectKey("in/a"), Slice::copy_of("hello"), {}));
+  ASSERT_TRUE(
+      register_version(world.context, world.environment("state"),
+                       {.prefix = "in/", .store = world.other.get(), .store_url = "memory://other"},
+                       VersionRef::parse("d@v1").value(), {}));
+  const std::shared_ptr<const Manifest> manifest = world.manifest("d@v1");
+  int lookups = 0;
+  const VersionObjects objects(manifest, StoreId("memory://vfs"), world.cache(),
+                               [&](const std::string&) -> Result<std::shared_ptr<ObjectStore>> {
+                                 ++lookups;
+                                 return world.other;
+                               });
+  const ManifestEntry file = manifest->entry(manifest->resolve("a").value().value()).value();
+  {
+    const AtHandOnly at_hand(AtHandOnly::Reach::kDisk);
+    EXPECT_FALSE(objects.parts(file));
+    EXPECT_TRUE(at_hand.refused());
+  }
+  EXPECT_EQ(lookups, 0);
+  const auto parts = objects.parts(file);
+  ASSERT_TRUE(parts) << parts.error().to_string();
+  EXPECT_EQ(lookups, 1);
+  const AtHandOnly at_hand(AtHandOnly::Reach::kDisk);
+  const auto again = objects.parts(file);
+  ASSERT_TRUE(again) << again.error().to_string();
+  EXPECT_EQ(again->front().object.store(), parts->front().object.store());
+  EXPECT_EQ(lookups, 1);
 }
 
 }  // namespace
