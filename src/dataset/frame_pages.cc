@@ -8,6 +8,7 @@
 
 #include "base/at_hand.h"
 #include "base/checksum.h"
+#include "base/current_request.h"
 
 namespace millrace {
 namespace {
@@ -31,6 +32,28 @@ FrameFetch fetch_whole(FrameFetch fetch, std::uint64_t bytes) {
     return whole->part(std::min<std::uint64_t>(offset, whole->size()), length);
   };
 }
+
+// While one lives, whoever waits on the condition looks up when the request of this thread is
+// called off. Made without the lock: it may be called off already.
+class WakeWhenCancelled {
+ public:
+  WakeWhenCancelled(Mutex& mutex, CondVar& condition) : request_(CurrentRequest::get()) {
+    if (request_ == nullptr) return;
+    subscribed_ = request_->cancellation().subscribe([&mutex, &condition] {
+      MutexLock lock(mutex);
+      condition.notify_all();
+    });
+  }
+  ~WakeWhenCancelled() {
+    if (request_ != nullptr) request_->cancellation().unsubscribe(subscribed_);
+  }
+  WakeWhenCancelled(const WakeWhenCancelled&) = delete;
+  WakeWhenCancelled& operator=(const WakeWhenCancelled&) = delete;
+
+ private:
+  const RequestContext* const request_;
+  Cancellation::CallbackId subscribed_ = 0;
+};
 
 }  // namespace
 
@@ -139,14 +162,14 @@ Status FramedManifestPages::load(std::uint64_t first, std::uint64_t last) const 
 Status FramedManifestPages::load_frame(std::uint64_t frame, std::uint64_t last_frame) const {
   // Before there is a flight: its failure would be that of others too.
   MR_RETURN_IF_ERROR(AtHandOnly::may_wait());
+  const WakeWhenCancelled wake(mutex_, landed_);
   MutexLock lock(mutex_);
   // Whoever brings a frame in sets its bits before its flight ends.
   while (!frame_is_sound(frame)) {
     const auto found = flights_.find(frame);
     if (found == flights_.end()) break;
     const std::shared_ptr<Flight> flight = found->second;
-    while (!flight->done)
-      landed_.wait(mutex_);
+    MR_RETURN_IF_ERROR(wait_for(*flight));
     // The flight may have failed behind our frame; or the request that it was for was given up,
     // which says nothing about ours.
     if (frame_is_sound(frame)) return {};
@@ -174,6 +197,22 @@ Status FramedManifestPages::load_frame(std::uint64_t frame, std::uint64_t last_f
   flight->status = status;
   landed_.notify_all();
   return frame_is_sound(frame) ? Status() : status;
+}
+
+// For no longer than the request may take that this is for: the one that the flight is for may have
+// more time.
+Status FramedManifestPages::wait_for(const Flight& flight) const {
+  const RequestContext* const request = CurrentRequest::get();
+  while (!flight.done) {
+    // By the machine's clock, as the store has it.
+    if (request != nullptr) MR_RETURN_IF_ERROR(request->check(system_clock()));
+    if (request != nullptr && request->has_deadline()) {
+      landed_.wait_until(mutex_, request->deadline());
+    } else {
+      landed_.wait(mutex_);
+    }
+  }
+  return {};
 }
 
 FramedManifestPages::FrameRun FramedManifestPages::choose_run(std::uint64_t frame,

@@ -63,6 +63,8 @@ class FramedManifestPages final : public ManifestPages {
   Status adopt_own_header();
   Status load(std::uint64_t first, std::uint64_t last) const override;
   Status load_frame(std::uint64_t frame, std::uint64_t last_frame) const MR_EXCLUDES(mutex_);
+  // Until it has landed.
+  Status wait_for(const Flight& flight) const MR_REQUIRES(mutex_);
   FrameRun choose_run(std::uint64_t frame, std::uint64_t last_frame) const MR_REQUIRES(mutex_);
   Status fetch_run(FrameRun run) const;
   Status keep_frame(std::uint64_t frame, ByteView compressed) const;

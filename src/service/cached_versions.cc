@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/current_request.h"
 #include "base/log.h"
 
 namespace millrace {
@@ -14,6 +15,7 @@ Result<PreloadPlan> CachedVersions::all_of(const RequestContext& context, Versio
 }
 
 Result<CachedVersion> CachedVersions::measure(const RequestContext& context, VersionTree& tree) {
+  const CurrentRequest current(context);
   MR_ASSIGN_OR_RETURN(const PreloadPlan plan, all_of(context, tree));
   CachedVersion measured{.ref = tree.ref()};
   const Status visited = plan.visit([&](const ObjectVersion& object, ByteRange range) -> Status {
@@ -50,6 +52,7 @@ Result<std::vector<CachedVersion>> CachedVersions::list(const RequestContext& co
 }
 
 Result<DroppedVersion> CachedVersions::drop(const RequestContext& context, const VersionRef& ref) {
+  const CurrentRequest current(context);
   MR_ASSIGN_OR_RETURN(const std::shared_ptr<VersionTree> tree, datasets_.version(context, ref));
   for (const PreloadInfo& preload : preloads_.list()) {
     if (preload.request.version != tree->ref()) continue;
@@ -74,6 +77,7 @@ Result<DroppedVersion> CachedVersions::drop(const RequestContext& context, const
 }
 
 Result<CheckReport> CachedVersions::verify(const RequestContext& context, const VersionRef& ref) {
+  const CurrentRequest current(context);
   MR_ASSIGN_OR_RETURN(const std::shared_ptr<VersionTree> tree, datasets_.version(context, ref));
   MR_ASSIGN_OR_RETURN(const PreloadPlan plan, all_of(context, *tree));
   CheckReport report;

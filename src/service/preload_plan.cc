@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/current_request.h"
 #include "dataset/manifest_cursor.h"
 
 namespace millrace {
@@ -22,6 +23,7 @@ Status check_now_and_then(const RequestContext& context, const Clock& clock, std
 Result<PreloadPlan> PreloadPlan::make(const RequestContext& context, const Clock& clock,
                                       std::shared_ptr<const VersionObjects> objects,
                                       const std::vector<PathGlob>& paths) {
+  const CurrentRequest current(context);
   PreloadPlan plan(std::move(objects));
   if (paths.empty()) {
     MR_RETURN_IF_ERROR(plan.take_all(context, clock));

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/current_request.h"
 #include "base/log.h"
 
 namespace millrace {
@@ -156,6 +157,7 @@ Status Preloads::check_request(const PreloadRequest& request) const {
 
 Result<PreloadInfo> Preloads::start(const RequestContext& context, PreloadRequest request) {
   MR_RETURN_IF_ERROR(check_request(request));
+  const CurrentRequest current(context);
   MR_ASSIGN_OR_RETURN(const std::shared_ptr<VersionTree> tree,
                       parts_.datasets.version(context, request.version));
   request.version = tree->ref();  // What an alias pointed to when it was asked for.

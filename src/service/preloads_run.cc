@@ -1,6 +1,7 @@
 // The half of Preloads that its thread does.
 #include <algorithm>
 
+#include "base/current_request.h"
 #include "base/log.h"
 #include "service/preloads.h"
 
@@ -94,6 +95,7 @@ Result<std::shared_ptr<VersionTree>> Preloads::open_version(const RequestContext
 
 Status Preloads::work(const RequestContext& context, const PreloadInfo& preload,
                       PreloadProgress& progress) {
+  const CurrentRequest current(context);
   MR_ASSIGN_OR_RETURN(const std::shared_ptr<VersionTree> tree,
                       open_version(context, preload.request, progress));
   PreloadRun run({.cache = parts_.cache, .clock = parts_.clock, .options = options_}, preload.id,

@@ -1,9 +1,12 @@
 // Manifests that come from a store, frame by frame.
 #include <algorithm>
 #include <atomic>
+#include <latch>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <random>
+#include <semaphore>
 #include <thread>
 #include <vector>
 
@@ -11,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "base/buffer.h"
+#include "base/current_request.h"
 #include "dataset/frame_format.h"
 #include "dataset/frame_pages.h"
 #include "dataset/frame_writer.h"
@@ -26,9 +30,16 @@ struct FrameStore {
   std::mutex mutex;
   std::vector<ByteRange> fetches;
   std::atomic<bool> fails = false;
+  // What is fetched comes when the latch opens.
+  std::shared_ptr<std::latch> hangs;
+  std::counting_semaphore<> asked{0};
 
   FrameFetch fetch() {
     return [this](std::uint64_t offset, std::uint64_t length) -> Result<Slice> {
+      if (hangs) {
+        asked.release();
+        hangs->wait();
+      }
       const std::lock_guard lock(mutex);
       fetches.push_back({offset, length});
       if (fails) return failure(StatusCode::kUnavailable, "the store is away");
@@ -223,6 +234,33 @@ TEST_F(ManifestFramesTest, AFailedFetchIsTriedAgainByTheNext) {
   expect_entry(manifest, tree, "d/n01440764_019999.JPEG");
   store.fails = true;
   EXPECT_FALSE(FramedManifestPages::open(options("new")));
+}
+
+TEST_F(ManifestFramesTest, WhoWaitsForAnothersFetchWaitsNoLongerThanItsOwnRequest) {
+  store_tree(wide_tree(20'000));
+  const Manifest manifest = open();
+  const auto resolve_last = [&] {
+    const auto found = manifest.resolve("d/n01440764_019999.JPEG");
+    return found ? StatusCode::kOk : found.error().code();
+  };
+  store.hangs = std::make_shared<std::latch>(1);
+  std::thread first([&] { EXPECT_EQ(resolve_last(), StatusCode::kOk); });
+  store.asked.acquire();
+  {
+    const RequestContext late(system_clock().now() + std::chrono::milliseconds(1), "late");
+    const CurrentRequest current(late);
+    EXPECT_EQ(resolve_last(), StatusCode::kDeadlineExceeded);
+  }
+  const RequestContext killed = RequestContext::background();
+  std::thread second([&] {
+    const CurrentRequest current(killed);
+    EXPECT_EQ(resolve_last(), StatusCode::kCancelled);
+  });
+  killed.cancellation().request();
+  second.join();
+  EXPECT_FALSE(store.asked.try_acquire()) << "it was asked for twice";
+  store.hangs->count_down();
+  first.join();
 }
 
 TEST_F(ManifestFramesTest, DamageInTheStoreIsNoticed) {
