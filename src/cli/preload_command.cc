@@ -1,4 +1,6 @@
+#include <filesystem>
 #include <memory>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -61,6 +63,17 @@ std::string preload_summary(const Json& preload) {
 // Enough for a daemon that is killed now and then; one that cannot stay up is not asked for ever.
 constexpr int kAsksMax = 5;
 
+// One that is stopped takes its socket away, one that is killed leaves it; and the next one needs a
+// moment between taking that away and listening.
+bool was_stopped(Session& session) {
+  constexpr Duration kMoment = std::chrono::milliseconds(200);
+  std::error_code ignored;
+  const std::string& socket = session.settings().socket;
+  if (std::filesystem::exists(socket, ignored)) return false;
+  session.clock().sleep_until(session.clock().now() + kMoment, &session.context().cancellation());
+  return !std::filesystem::exists(socket, ignored);
+}
+
 // What was asked for goes on in the next daemon, and so does waiting for it.
 Result<Json> ask_also_the_next_daemon(Session& session, const std::string& path) {
   for (int ask = 1;; ++ask) {
@@ -69,6 +82,11 @@ Result<Json> ask_also_the_next_daemon(Session& session, const std::string& path)
     const bool is_gone = answer.error().code() == StatusCode::kUnavailable ||
                          ControlClient::is_no_daemon(answer.error());
     if (!is_gone) return answer;
+    if (was_stopped(session)) {
+      return failure(StatusCode::kNotFound,
+                     "the daemon was stopped; the preload goes on with the next one: ask for it "
+                     "again to wait for it");
+    }
     MR_RETURN_IF_ERROR(ensure_daemon(session, DaemonUp::kListens));
   }
 }

@@ -100,6 +100,20 @@ TEST_F(PreloadCommand, WhoWaitsGoesOnWithTheNextDaemon) {
   EXPECT_THAT(waited.out, HasSubstr("exit 6")) << waited.exit_code << waited.err;
 }
 
+TEST_F(PreloadCommand, WhoWaitsStartsNoDaemonInPlaceOfOneThatWasStopped) {
+  const Outcome waited = bash(R"(
+    millrace preload pets@v1 --rate 1B/s --wait 2> $DIR/waiting & waiter=$!
+    timeout 60 bash -c 'until grep -q "^preload .* of pets" $DIR/waiting; do :; done' || exit 90
+    millrace stop || exit 91
+    wait $waiter; echo "exit $?"
+    cat $DIR/waiting
+    millrace status && exit 92
+    exit 0)");
+  EXPECT_EQ(waited.exit_code, 0) << waited.out << waited.err;
+  EXPECT_THAT(waited.out, HasSubstr("exit 3"));
+  EXPECT_THAT(waited.out, HasSubstr("was stopped"));
+}
+
 TEST_F(PreloadCommand, AFailureHasTheExitCodeOfItsKind) {
   // The objects are gone, the version is not.
   ASSERT_EQ(bash("find $DIR/home -path '*/store/pets/v1/*' -type f -delete").exit_code, 0);
