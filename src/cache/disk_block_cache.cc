@@ -78,7 +78,7 @@ DiskBlockCache::DiskBlockCache(const BlockCacheEnvironment& environment,
           MetricId::kCacheReadBytes, {static_cast<std::size_t>(CacheSource::kMemory)})),
       scrubbed_bytes_(environment.metrics.counter(MetricId::kCacheScrubbedBytes)),
       fresh_(options.fresh_bytes_max, environment.clock),
-      objects_(options.readahead, options.open_objects_max),
+      objects_(options.readahead, options.open_objects_max, options.open_large_objects_max),
       directories_(std::move(directories), objects_, environment.metrics),
       fetches_(options.fetches, environment.fetch_executor, environment.clock, environment.metrics,
                [this] { fresh_.drop_all(); }),
@@ -256,6 +256,10 @@ Result<std::unique_ptr<CompleteObject>> DiskBlockCache::open_complete(const Requ
     checks_.start(cached);
     return failure(StatusCode::kUnavailable,
                    fmt::format("'{}' is being checked", object.key().value()));
+  }
+  if (objects_.has_too_many_large()) {
+    return failure(StatusCode::kResourceExhausted,
+                   "as many files are open as this process may have");
   }
   verifier_.check(*cached, {0, cached->units()}, CacheDamage::kRead, false);
   if (object.size() <= kSmallObjectBytesMax) {

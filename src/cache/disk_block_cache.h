@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -23,6 +24,7 @@
 #include "cache/verifier.h"
 #include "metrics/metrics.h"
 #include "platform/disk.h"
+#include "platform/process.h"
 
 namespace millrace {
 
@@ -36,8 +38,16 @@ struct BlockCacheOptions {
   std::uint64_t planned_bytes_ahead_max = kGiB;
   // What was fetched ahead stays in memory for its reader, up to this much.
   std::uint64_t fresh_bytes_max = 128 * kMiB;
-  // Objects with open files; each large one has two.
+  // Objects that are kept because they were used.
   std::size_t open_objects_max = 16384;
+  // Those of them that are large, each of which has files open.
+  std::size_t open_large_objects_max = large_objects_for(descriptor_limit());
+
+  // Two files each, and a third one where it is handed out; much else of a process needs some too.
+  static std::size_t large_objects_for(std::size_t descriptors) {
+    constexpr std::size_t kOthers = 512;
+    return (descriptors - std::min(descriptors / 2, kOthers)) / 3;
+  }
 };
 
 // What the cache works with. All of it must outlive the cache.

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <unordered_map>
@@ -17,13 +19,16 @@ namespace millrace {
 //
 // Invariant: at most one CachedObject per digest is in the table, and only that one may change what
 // is on the disk. Objects in use stay; beyond `objects_max` idle ones go, and lose nothing but the
-// knowledge which of their units were verified.
+// knowledge which of their units were verified. So do large ones beyond `large_max`, since each has
+// files of its own open.
 //
 // All methods are safe from any thread.
 class ObjectTable {
  public:
-  ObjectTable(ReadaheadOptions readahead, std::size_t objects_max)
-      : readahead_(readahead), objects_per_shard_max_(objects_max / kShards + 1) {}
+  ObjectTable(ReadaheadOptions readahead, std::size_t objects_max, std::size_t large_max = SIZE_MAX)
+      : readahead_(readahead),
+        objects_per_shard_max_(objects_max / kShards + 1),
+        large_max_(large_max) {}
 
   std::shared_ptr<CachedObject> find_or_add(const ObjectVersion& version);
   std::shared_ptr<CachedObject> find(const ObjectDigest& digest);
@@ -33,6 +38,8 @@ class ObjectTable {
   bool if_absent(const ObjectDigest& digest, const std::function<void()>& change);
 
   std::size_t size() const;
+  // Large ones beyond the limit are in use: no more should be held open for long.
+  bool has_too_many_large() const { return large_ > large_max_; }
 
  private:
   // So many that 64 readers seldom meet.
@@ -48,9 +55,15 @@ class ObjectTable {
     return shards_[std::to_integer<std::size_t>(digest.bytes[15]) % kShards];
   }
   void drop_idle(Shard& shard) MR_REQUIRES(shard.mutex);
+  void drop_idle_large();
+  using Objects = decltype(Shard::objects);
+  void erase(Objects& objects, Objects::iterator object);
 
   const ReadaheadOptions readahead_;
   const std::size_t objects_per_shard_max_;
+  const std::size_t large_max_;
+  std::atomic<std::size_t> large_ = 0;
+  std::atomic<std::size_t> large_hand_ = 0;  // The shard where the search for idle ones goes on.
   mutable std::array<Shard, kShards> shards_;
 };
 

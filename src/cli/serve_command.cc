@@ -19,6 +19,7 @@
 #include "daemon/nfs_front_end.h"
 #include "daemon/settings_check.h"
 #include "platform/file.h"
+#include "platform/process.h"
 
 namespace millrace::cli {
 namespace {
@@ -113,6 +114,7 @@ Result<int> serve(Session& session, const ServeOptions& options) {
         ensure_daemon(session, options.listening ? DaemonUp::kListens : DaemonUp::kReady));
     return 0;
   }
+  raise_descriptor_limit();
   const File hangup = hangups();
   // A daemon has somebody who reads its log later; a command is quiet.
   for (const SettingOrigin& origin : session.loaded().origins) {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <climits>
 
 #include <fmt/format.h>
 
@@ -37,13 +38,25 @@ std::uint64_t resident_bytes() {
 }
 
 void make_room_for_descriptors() {
-  constexpr rlim_t kDescriptors = 4096;
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  constexpr std::size_t kDescriptors = 4096;
   const File root = File::adopt(::open("/", O_PATH | O_CLOEXEC), "/");
-  const auto last = static_cast<int>(std::min(limit.rlim_cur, kDescriptors)) - 1;
+  const auto last = static_cast<int>(std::min(descriptor_limit(), kDescriptors)) - 1;
   // The table stays as large when the highest is closed again.
   const File highest = File::adopt(::fcntl(root.descriptor(), F_DUPFD_CLOEXEC, last), "/");
+}
+
+std::size_t descriptor_limit() {
+  rlimit limit{};
+  // What POSIX promises to everybody.
+  return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : _POSIX_OPEN_MAX;
+}
+
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+  make_room_for_descriptors();
 }
 
 }  // namespace millrace

@@ -50,6 +50,31 @@ TEST(ObjectTable, IdleObjectsGoAndThoseInUseStay) {
     EXPECT_EQ(table.find(table_version(n).digest()), used[static_cast<std::size_t>(n)]);
 }
 
+TEST(ObjectTable, OfLargeOnesFewerStayWhereverTheyAre) {
+  constexpr std::size_t kLargeMax = 20;
+  ObjectTable table({}, 10'000, kLargeMax);
+  const auto small = [](int n) { return stored_version("s" + std::to_string(n), 100 * kKiB); };
+  for (int n = 0; n < 1000; ++n)
+    table.find_or_add(small(n));
+  std::vector<std::shared_ptr<CachedObject>> used;
+  for (int n = 0; n < 10; ++n)
+    used.push_back(table.find_or_add(table_version(n)));
+  for (int n = 10; n < 500; ++n) {
+    table.find_or_add(table_version(n));
+    ASSERT_LE(table.size(), 1000 + kLargeMax);
+  }
+  EXPECT_GT(table.size(), 1000 + kLargeMax / 2);
+  EXPECT_FALSE(table.has_too_many_large());
+  for (int n = 500; n < 520; ++n)
+    used.push_back(table.find_or_add(table_version(n)));
+  EXPECT_TRUE(table.has_too_many_large()) << "those in use stay";
+  used.clear();
+  table.find_or_add(table_version(1000));
+  for (int n = 1001; n < 1100; ++n)
+    table.find_or_add(table_version(n));
+  EXPECT_FALSE(table.has_too_many_large());
+}
+
 TEST(ObjectTable, MoreThanTheLimitMayBeInUse) {
   ObjectTable table({}, 64);
   std::vector<std::shared_ptr<CachedObject>> used;

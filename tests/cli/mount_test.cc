@@ -350,6 +350,19 @@ TEST_F(MountTest, WhatIsCachedIsReadWhileTheStoreIsAwayAndTheRestFails) {
       becomes([this] { return bash("cmp $DIR/tree/d/60.jpg $DIR/mnt/d/60.jpg").exit_code == 0; }));
 }
 
+TEST_F(MountTest, MoreLargeFilesAreReadThanDescriptorsAreAllowed) {
+  succeed(R"(mkdir many; for n in $(seq 140); do head -c 1100000 /dev/urandom > many/$n; done
+             millrace publish many many@v1
+             (ulimit -n 256; millrace mount many@v1 mnt))");
+  for (int pass = 0; pass < 2; ++pass)
+    succeed("timeout 100 diff -r many mnt");
+  succeed("timeout 10 millrace status; timeout 10 millrace umount mnt; timeout 10 millrace stop");
+  // As many as it may, it takes by itself.
+  succeed(R"((ulimit -Sn 256; ulimit -Hn 2048; millrace mount many@v1 mnt)
+             pid=$(millrace status --json | grep -o '"pid":[0-9]*' | cut -d: -f2)
+             grep -qE 'Max open files +2048 +2048' /proc/$pid/limits)");
+}
+
 TEST_F(MountTest, BucketsAreShownAsTheyAreUnlessOnlyVersionsMayBe) {
   succeed(
       "mkdir -p live/x; echo one > live/x/one; millrace --buckets live=file://$DIR/live mount mnt;"
