@@ -48,10 +48,12 @@ void add_dataset_routes(ControlRoutes& routes, Gateway& gateway) {
                gateway.datasets().ask_again();
                return Json{{"asks_again", true}};
              });
-  routes.add(HttpMethod::kGet, "/v1/datasets",
-             [&gateway](const ControlRequest& request) { return list_datasets(gateway, request); });
-  routes.add(HttpMethod::kGet, "/v1/datasets/{name}",
-             [&gateway](const ControlRequest& request) { return show_dataset(gateway, request); });
+  routes.add_asking(HttpMethod::kGet, "/v1/datasets", [&gateway](const ControlRequest& request) {
+    return list_datasets(gateway, request);
+  });
+  routes.add_asking(
+      HttpMethod::kGet, "/v1/datasets/{name}",
+      [&gateway](const ControlRequest& request) { return show_dataset(gateway, request); });
 }
 
 }  // namespace millrace

@@ -95,8 +95,8 @@ void show_preload(Gateway& gateway, const ControlRequest& request, Completion<Co
   const TimePoint deadline = gateway.clock().now() + std::min(*wait, kPreloadWaitMax);
   gateway.preloads().wait(
       request.context.with_deadline(deadline), id,
-      Completion<PreloadInfo>(gateway.work(), [&gateway, id, done = std::move(done)](
-                                                  const Result<PreloadInfo>& waited) mutable {
+      Completion<PreloadInfo>(gateway.control(), [&gateway, id, done = std::move(done)](
+                                                     const Result<PreloadInfo>& waited) mutable {
         // Once more, for what costs a look at the leases.
         const Result<PreloadInfo> now = waited ? gateway.preloads().find(id) : waited;
         if (now) {

@@ -1,5 +1,6 @@
 #include "daemon/control_routes.h"
 
+#include <memory>
 #include <optional>
 
 #include <fmt/format.h>
@@ -86,14 +87,31 @@ void ControlRoutes::add(HttpMethod method, std::string_view pattern, ControlHand
   add_waiting(
       method, pattern,
       [this, handler = std::move(handler)](ControlRequest request, Completion<ControlAnswer> done) {
-        request.context = request.context.with_deadline(clock_.now() + timeout_);
-        Result<Json> document = handler(request);
-        if (document) {
-          done.complete(json_control_answer(*std::move(document)));
-        } else {
-          done.complete(failure(std::move(document).error()));
-        }
+        answer(handler, std::move(request), std::move(done));
       });
+}
+
+void ControlRoutes::add_asking(HttpMethod method, std::string_view pattern,
+                               ControlHandler handler) {
+  add_waiting(method, pattern,
+              [this, handler = std::make_shared<const ControlHandler>(std::move(handler))](
+                  ControlRequest request, Completion<ControlAnswer> done) {
+                work_.resume([this, handler, request = std::move(request),
+                              done = std::move(done)]() mutable {
+                  answer(*handler, std::move(request), std::move(done));
+                });
+              });
+}
+
+void ControlRoutes::answer(const ControlHandler& handler, ControlRequest request,
+                           Completion<ControlAnswer> done) const {
+  request.context = request.context.with_deadline(clock_.now() + timeout_);
+  Result<Json> document = handler(request);
+  if (document) {
+    done.complete(json_control_answer(*std::move(document)));
+  } else {
+    done.complete(failure(std::move(document).error()));
+  }
 }
 
 void ControlRoutes::add_waiting(HttpMethod method, std::string_view pattern,

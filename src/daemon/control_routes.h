@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/executor.h"
 #include "daemon/control_request.h"
 #include "frontends/http/http_call.h"
 
@@ -18,13 +19,16 @@ namespace millrace {
 // is safe from any thread.
 class ControlRoutes final : public HttpHandler {
  public:
-  // `timeout` is how long a plain handler may take.
-  ControlRoutes(Clock& clock, Duration timeout) : clock_(clock), timeout_(timeout) {}
+  // `timeout` is how long a handler may take; those that ask a store do so on `work`.
+  ControlRoutes(Clock& clock, Executor& work, Duration timeout)
+      : clock_(clock), work_(work), timeout_(timeout) {}
 
   // `pattern` is a path whose parts in braces stand for one component each: "/v1/preloads/{id}". A
   // component may be percent-encoded, a '/' in it included. Where two patterns fit, the one that
   // was added first wins.
   void add(HttpMethod method, std::string_view pattern, ControlHandler handler);
+  // For what has to ask a store first, which may not answer: it must not hold up the others.
+  void add_asking(HttpMethod method, std::string_view pattern, ControlHandler handler);
   void add_waiting(HttpMethod method, std::string_view pattern, WaitingControlHandler handler);
 
   void handle(HttpCall call, Completion<HttpAnswer> done) override;
@@ -46,7 +50,11 @@ class ControlRoutes final : public HttpHandler {
 
   Match find(HttpMethod method, const std::vector<std::string>& components) const;
 
+  void answer(const ControlHandler& handler, ControlRequest request,
+              Completion<ControlAnswer> done) const;
+
   Clock& clock_;
+  Executor& work_;
   const Duration timeout_;
   std::vector<Route> routes_;
 };

@@ -44,8 +44,9 @@ Result<Json> list_runs(Gateway& gateway, const ControlRequest& request) {
 }  // namespace
 
 void add_run_routes(ControlRoutes& routes, Gateway& gateway) {
-  routes.add(HttpMethod::kGet, "/v1/runs",
-             [&gateway](const ControlRequest& request) { return list_runs(gateway, request); });
+  routes.add_asking(HttpMethod::kGet, "/v1/runs", [&gateway](const ControlRequest& request) {
+    return list_runs(gateway, request);
+  });
 }
 
 }  // namespace millrace

@@ -45,7 +45,7 @@ Daemon::Daemon(Application& application, std::unique_ptr<Gateway> gateway, Daemo
       started_(gateway_->clock().wall_now()),
       on_stop_request_(std::move(options.on_stop_request)),
       settings_(served_settings(application.settings())),
-      routes_(gateway_->clock(), application.settings().timeout),
+      routes_(gateway_->clock(), gateway_->work(), application.settings().timeout),
       front_ends_(std::move(options.front_ends)),
       store_watch_(std::make_unique<StoreWatch>(gateway_->store(), gateway_->clock())) {
   add_daemon_routes(routes_, *this);
@@ -58,8 +58,8 @@ Daemon::Daemon(Application& application, std::unique_ptr<Gateway> gateway, Daemo
   add_usage_routes(routes_, *gateway_);
   for (const auto& front_end : front_ends_)
     front_end->add_routes(routes_);
-  server_ =
-      std::make_unique<HttpServer>(gateway_->net(), gateway_->work(), routes_, HttpServerOptions());
+  server_ = std::make_unique<HttpServer>(gateway_->net(), gateway_->control(), routes_,
+                                         HttpServerOptions());
 }
 
 Result<std::unique_ptr<Daemon>> Daemon::start(Application& application, DaemonOptions options) {
@@ -92,8 +92,10 @@ Daemon::~Daemon() { stop(gateway_->clock().now()); }
 void Daemon::stop(TimePoint deadline) {
   if (std::exchange(stopped_, true)) return;
   server_->stop(std::min(deadline, gateway_->clock().now() + kControlDrainMax));
+  // Not after the handlers: one may take its time to notice, and mounts must not be left meanwhile.
   for (const auto& front_end : std::views::reverse(front_ends_))
     front_end->stop(deadline);
+  server_->join();
   store_watch_.reset();
   log_info("stopped");
 }

@@ -46,7 +46,7 @@ Status check_mount_settings(const Settings& settings) {
 
 void FuseFrontEnd::add_routes(ControlRoutes& routes) {
   routes.add(HttpMethod::kGet, "/v1/mounts", [this](const ControlRequest&) { return list(); });
-  routes.add(HttpMethod::kPost, "/v1/mounts",
+  routes.add_asking(HttpMethod::kPost, "/v1/mounts",
                     [this](const ControlRequest& request) { return mount(request); });
   routes.add(HttpMethod::kDelete, "/v1/mounts/{directory}",
              [this](const ControlRequest& request) { return unmount(request); });

@@ -19,6 +19,7 @@ constexpr std::size_t kFetchThreads = 2;
 // They wait for the store and for disks more than they compute.
 constexpr std::size_t kWorkThreads = 32;
 constexpr std::size_t kLateAnswerThreads = 4;
+constexpr std::size_t kControlThreads = 4;
 constexpr std::size_t kLongRequestThreads = 4;
 constexpr std::size_t kBucketThreads = 8;
 // Ask again for what lists and names have old answers to: while the store hangs, each waits for it.
@@ -90,6 +91,7 @@ Gateway::Gateway(Application& application, std::shared_ptr<ObjectStore> store)
       fetch_({.name = "fetch", .threads = kFetchThreads}),
       work_({.name = "work", .threads = kWorkThreads}),
       late_answers_({.name = "answers", .threads = kLateAnswerThreads}),
+      control_({.name = "control", .threads = kControlThreads}),
       saves_({.name = "saves"}),
       long_requests_({.name = "long_requests", .threads = kLongRequestThreads}),
       preload_starts_({.name = "preload_start"}),

@@ -52,6 +52,8 @@ class Gateway {
   Executor& work() { return work_; }
   // Writes answers of reads. Nothing on it may wait for a store: reads of what is cached go on.
   Executor& late_answers() { return late_answers_; }
+  // Answers what is asked of the daemon itself, at once: nothing on it waits for a store.
+  Executor& control() { return control_; }
   // Clients wait for them for as long as it takes: looks at all that is cached, and starts of
   // preloads, one at a time. Nothing else is held up by them.
   Executor& long_requests() { return long_requests_; }
@@ -95,6 +97,7 @@ class Gateway {
   ThreadPool fetch_;
   ThreadPool work_;
   ThreadPool late_answers_;
+  ThreadPool control_;
   ThreadPool saves_;
   ThreadPool long_requests_;
   ThreadPool preload_starts_;

@@ -89,8 +89,8 @@ Status check_nfs_settings(const Settings& settings) {
 
 void NfsFrontEnd::add_routes(ControlRoutes& routes) {
   routes.add(HttpMethod::kGet, "/v1/exports", [this](const ControlRequest&) { return list(); });
-  routes.add(HttpMethod::kPost, "/v1/exports",
-             [this](const ControlRequest& request) { return add(request); });
+  routes.add_asking(HttpMethod::kPost, "/v1/exports",
+                    [this](const ControlRequest& request) { return add(request); });
   routes.add(HttpMethod::kDelete, "/v1/exports/{path}",
              [this](const ControlRequest& request) { return remove(request); });
   routes.add(HttpMethod::kGet, "/v1/nfs/clients",

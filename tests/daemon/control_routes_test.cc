@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/manual_clock.h"
+#include "base/manual_executor.h"
 
 namespace millrace {
 namespace {
@@ -28,7 +29,8 @@ class ControlRoutesTest : public ::testing::Test {
   }
 
   ManualClock clock_;
-  ControlRoutes routes_{clock_, std::chrono::seconds(10)};
+  ManualExecutor work_;
+  ControlRoutes routes_{clock_, work_, std::chrono::seconds(10)};
 };
 
 TEST_F(ControlRoutesTest, HandsOverWhatThePathTheQueryAndTheBodySay) {

@@ -1,6 +1,9 @@
 #include "daemon/daemon.h"
 
 #include <atomic>
+#include <latch>
+#include <memory>
+#include <vector>
 
 #include <gmock/gmock.h>
 
@@ -52,6 +55,57 @@ TEST(Daemon, TellsAboutDatasetsVersionsAndRuns) {
   EXPECT_EQ(world.get("/v1/datasets/pets").status, 404);
   EXPECT_EQ(world.document("/v1/runs")["total"], 0);
   EXPECT_EQ(world.get("/v1/runs?limit=many").status, 400);
+}
+
+TEST(Daemon, AnswersForItselfHoweverManyWaitForTheStore) {
+  DaemonWorld world;
+  ASSERT_TRUE(world.start().ok());
+  const auto release = std::make_shared<std::latch>(1);
+  for (int n = 0; n < 64; ++n)
+    world.gateway().work().resume([release] { release->wait(); });
+  std::vector<RawClient> asking;
+  for (int n = 0; n < 8; ++n) {
+    asking.push_back(world.client());
+    asking.back().send("GET /v1/runs HTTP/1.1\r\nHost: test\r\n\r\n");
+  }
+  EXPECT_EQ(world.get("/healthz").status, 200);
+  EXPECT_EQ(world.get("/metrics").status, 200);
+  EXPECT_EQ(world.get("/v1/status").status, 200);
+  EXPECT_EQ(world.get("/v1/preloads").status, 200);
+  EXPECT_EQ(world.ask("POST", "/v1/stop").status, 200);
+  release->count_down();
+}
+
+TEST(Daemon, StopsItsFrontEndsAlsoWhenAHandlerDoesNotEnd) {
+  class Stubborn final : public FrontEnd {
+   public:
+    explicit Stubborn(std::latch& begun) : begun_(begun) {}
+    std::string_view name() const override { return "stubborn"; }
+    void add_routes(ControlRoutes& routes) override {
+      routes.add_asking(HttpMethod::kGet, "/v1/stubborn",
+                        [this](const ControlRequest&) -> Result<Json> {
+                          begun_.count_down();
+                          stopped_.wait();
+                          return Json(nullptr);
+                        });
+    }
+    Status start(Gateway& /*gateway*/) override { return {}; }
+    void stop(TimePoint /*deadline*/) override { stopped_.count_down(); }
+    Json status() override { return Json::object(); }
+
+   private:
+    std::latch& begun_;
+    std::latch stopped_{1};
+  };
+  std::latch begun(1);
+  DaemonWorld world;
+  DaemonOptions options;
+  options.front_ends.push_back(std::make_unique<Stubborn>(begun));
+  ASSERT_TRUE(world.start(std::move(options)).ok());
+  RawClient client = world.client();
+  client.send("GET /v1/stubborn HTTP/1.1\r\nHost: test\r\n\r\n");
+  begun.wait();
+  world.stop();
 }
 
 TEST(Daemon, TellsAboutItselfItsCacheAndItsMetrics) {

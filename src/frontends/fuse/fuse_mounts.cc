@@ -163,6 +163,7 @@ Result<FuseMountInfo> FuseMounts::mount(const RequestContext& context, const Fus
   MR_ASSIGN_OR_RETURN(const FuseView view, this->view(context, plan));
   MR_ASSIGN_OR_RETURN(OpenTable opens, OpenTable::create());
   MutexLock lock(mutex_);
+  if (stopping_) return failure(StatusCode::kCancelled, "the gateway stops");
   drop_ended();
   if (const std::optional<ListedMount> there = find_at(plan.directory)) {
     return failure(StatusCode::kConflict,

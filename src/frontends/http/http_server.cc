@@ -34,7 +34,10 @@ HttpServer::HttpServer(EventLoop& loop, Executor& work, HttpHandler& handler,
                        HttpServerOptions options)
     : loop_(loop), work_(work), handler_(handler), options_(options) {}
 
-HttpServer::~HttpServer() { stop(system_clock().now()); }
+HttpServer::~HttpServer() {
+  stop(system_clock().now());
+  join();
+}
 
 void HttpServer::run_on_loop(Task task) {
   Waiter<bool> done;
@@ -138,7 +141,8 @@ void HttpServer::stop(TimePoint deadline) {
     }
   }
   run_on_loop([this] { close_all(); });
-  calls_.close();
 }
+
+void HttpServer::join() { calls_.close(); }
 
 }  // namespace millrace

@@ -37,7 +37,7 @@ struct HttpServerOptions {
 class HttpServer {
  public:
   HttpServer(EventLoop& loop, Executor& work, HttpHandler& handler, HttpServerOptions options);
-  // Stops at once.
+  // Stops at once, and joins.
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
@@ -45,8 +45,10 @@ class HttpServer {
   // Serves whoever connects there, besides others. Not after stop().
   void listen(ListeningSocket socket);
   // Stops listening, ends connections that rest, and lets calls under way end until the deadline;
-  // then they are called off. Waits until no handler owes an answer any more.
+  // then they are called off, and their clients gone.
   void stop(TimePoint deadline);
+  // After stop(): waits until no handler owes an answer any more.
+  void join();
 
   std::size_t connections() const;
 
