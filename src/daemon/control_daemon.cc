@@ -6,9 +6,6 @@
 namespace millrace {
 namespace {
 
-// Metrics by version, and by bucket, are of those that were read most.
-constexpr std::size_t kUsageSeriesMax = 100;
-
 // Ready once the cache is open and the store was asked: what is cached is served without its
 // answer.
 ControlAnswer readiness(Daemon& daemon) {
@@ -19,7 +16,7 @@ ControlAnswer readiness(Daemon& daemon) {
 
 ControlAnswer metrics_page(Daemon& daemon) {
   return {.text = daemon.gateway().metrics().render_prometheus() +
-                  daemon.gateway().usage().render_prometheus(kUsageSeriesMax),
+                  daemon.gateway().usage().render_prometheus(),
           .text_type = "text/plain; version=0.0.4"};
 }
 

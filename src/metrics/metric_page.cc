@@ -17,10 +17,12 @@ std::string render_metric_page() {
       "bounded. Beside them a gateway counts by version (`millrace_version_read_bytes_total`, "
       "`_reads_total`, `_fetched_bytes_total`, `_handed_out_files_total`) and by bucket "
       "(`millrace_bucket_read_bytes_total` and so on): of the first 100, those that were read most "
-      "before the others, and of all others together, so that no series ever sinks. Principals and "
-      "runs are no labels: each run would leave series of its own behind for ever. `millrace usage "
-      "--json` (`GET /v1/usage`) has bytes, requests and egress by version, principal and run, and "
-      "a run's record has its own (`millrace run show`).\n\n"
+      "before the others, and of all others together. These show what is on the disk, where a "
+      "gateway saves them every 5 s: so that no series ever sinks, over a kill and restarts too. A "
+      "disk that takes no saves makes them stand still. Principals and runs are no labels: each "
+      "run would leave series of its own behind for ever. `millrace usage --json` (`GET "
+      "/v1/usage`) has bytes, requests and egress by version, principal and run, and a run's "
+      "record has its own (`millrace run show`).\n\n"
       "| name | type | unit | labels | meaning |\n|---|---|---|---|---|\n";
   for (const MetricSpec& spec : metric_table()) {
     std::string labels;

@@ -4,7 +4,6 @@
 #include <array>
 #include <atomic>
 #include <functional>
-#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -21,38 +20,20 @@ namespace {
 constexpr std::uint64_t kUsageFileBytesMax = 64 * kMiB;
 constexpr std::size_t kUsageNameBytesMax = 256;
 
-// What a row is called when there are too many: first nobody's in particular, then no version's.
+// What the names of buckets begin with, and no version's does.
+constexpr std::string_view kBucketsPath = "/buckets/";
+bool is_bucket(std::string_view name) { return name.starts_with(kBucketsPath); }
+// As a label has it.
+std::string_view shown_name(std::string_view name) {
+  return is_bucket(name) ? name.substr(kBucketsPath.size()) : name;
+}
+
+// What a row is called when there are too many: first nobody's in particular, then no version's, or
+// no bucket's.
 UsageKey folded(const UsageKey& key) {
   const std::string other(kOtherUsage);
   if (key.principal != other || key.run != other) return {key.version, other, other};
-  return {other, other, other};
-}
-
-// What the names of buckets begin with, and no version's does.
-constexpr std::string_view kBucketsPath = "/buckets/";
-
-using NamedCounts = std::vector<std::pair<std::string, UsageCounts>>;
-
-// Those in `named`, and the others together. Where there is room, those that were read most are
-// named, and stay so: the sum of the others would sink when one leaves it, and no counter may.
-NamedCounts shown_by_name(const std::map<std::string, UsageCounts>& by_name, std::size_t names_max,
-                          std::set<std::string>& named) {
-  NamedCounts shown(by_name.begin(), by_name.end());
-  std::ranges::sort(shown, std::greater(), [](const auto& entry) {
-    return std::pair(entry.second.read_bytes, entry.first);
-  });
-  std::optional<UsageCounts> others;
-  std::erase_if(shown, [&](const auto& entry) {
-    const auto& [name, counts] = entry;
-    const bool is_one = name != kOtherUsage;
-    if (is_one && named.size() < names_max) named.insert(name);
-    if (is_one && named.contains(name)) return false;
-    others = others.value_or(UsageCounts());
-    *others += counts;
-    return true;
-  });
-  if (others) shown.emplace_back(std::string(kOtherUsage), *others);
-  return shown;
+  return {(is_bucket(key.version) ? std::string(kBucketsPath) : "") + other, other, other};
 }
 
 // A bucket may be called anything that a file may.
@@ -66,7 +47,7 @@ std::string label_text(std::string_view name) {
 }
 
 // `kind` is what the names are of, in a word.
-std::string render_series(std::string_view kind, const NamedCounts& shown) {
+std::string render_series(std::string_view kind, const std::map<std::string, UsageCounts>& shown) {
   struct Series {
     std::string_view name;
     std::string_view help;
@@ -93,11 +74,28 @@ std::string render_series(std::string_view kind, const NamedCounts& shown) {
   return out;
 }
 
+// Names that are no row's own are together the others.
+std::string render_rows(const std::vector<UsageRow>& rows) {
+  std::map<std::string, UsageCounts> versions;
+  std::map<std::string, UsageCounts> buckets;
+  for (const UsageRow& row : rows) {
+    auto& of_kind = is_bucket(row.key.version) ? buckets : versions;
+    of_kind[std::string(row.is_named ? shown_name(row.key.version) : kOtherUsage)] += row.counts;
+  }
+  return render_series("version", versions) + render_series("bucket", buckets);
+}
+
 // How often a key was folded.
 constexpr int kFoldsMax = 2;
 int folds_of(const UsageKey& key) {
   if (key.principal != kOtherUsage || key.run != kOtherUsage) return 0;
-  return key.version == kOtherUsage ? kFoldsMax : 1;
+  return shown_name(key.version) == kOtherUsage ? kFoldsMax : 1;
+}
+
+// What was shown by its name must not sink into the others.
+bool may_fold(const UsageKey& key, const std::set<std::string>& named) {
+  const int folds = folds_of(key);
+  return folds == 0 || (folds < kFoldsMax && !named.contains(key.version));
 }
 
 }  // namespace
@@ -171,7 +169,11 @@ Status Usage::load() {
     Row& known = rows_[row.key];
     known.counts += row.counts;
     known.last = std::max(known.last, row.last);
+    if (row.is_named) named_.insert(row.key.version);
   }
+  // A file without names gets the same ones each time, until they are saved.
+  name_more();
+  metrics_ = render_rows(listed());
   fold();
   return {};
 }
@@ -215,12 +217,13 @@ void Usage::settle() {
 
 void Usage::fold() {
   const WallTime now = parts_.clock.wall_now();
+  const std::set<std::string>& named = named_;
   while (rows_.size() > options_.rows_max) {
-    const auto oldest = std::ranges::min_element(rows_, {}, [](const auto& entry) {
+    const auto oldest = std::ranges::min_element(rows_, {}, [&named](const auto& entry) {
       const int folds = folds_of(entry.first);
-      return std::tuple(folds == kFoldsMax, entry.second.last, folds, entry.first);
+      return std::tuple(!may_fold(entry.first, named), entry.second.last, folds, entry.first);
     });
-    if (folds_of(oldest->first) == kFoldsMax) return;
+    if (!may_fold(oldest->first, named)) return;
     const UsageKey key = folded(oldest->first);
     const UsageCounts counts = oldest->second.counts;
     rows_.erase(oldest);
@@ -232,11 +235,34 @@ void Usage::fold() {
   }
 }
 
+void Usage::name_more() {
+  std::map<std::string, std::uint64_t> read_bytes;
+  for (const auto& [key, row] : rows_) {
+    if (shown_name(key.version) != kOtherUsage && !named_.contains(key.version))
+      read_bytes[key.version] += row.counts.read_bytes;
+  }
+  std::vector<std::pair<std::string, std::uint64_t>> candidates(read_bytes.begin(),
+                                                                read_bytes.end());
+  std::ranges::sort(candidates, std::greater(),
+                    [](const auto& entry) { return std::pair(entry.second, entry.first); });
+  auto buckets = static_cast<std::size_t>(std::ranges::count_if(named_, is_bucket));
+  std::size_t versions = named_.size() - buckets;
+  for (const auto& [name, bytes] : candidates) {
+    std::size_t& of_kind = is_bucket(name) ? buckets : versions;
+    if (of_kind >= options_.names_max) continue;
+    ++of_kind;
+    named_.insert(name);
+  }
+}
+
 std::vector<UsageRow> Usage::listed() const {
   std::vector<UsageRow> rows;
   rows.reserve(rows_.size());
   for (const auto& [key, row] : rows_)
-    rows.push_back({.key = key, .counts = row.counts, .last = row.last});
+    rows.push_back({.key = key,
+                    .counts = row.counts,
+                    .last = row.last,
+                    .is_named = named_.contains(key.version)});
   return rows;
 }
 
@@ -255,32 +281,23 @@ Status Usage::save() {
     MutexLock lock(mutex_);
     settle();
     if (!std::exchange(changed_, false)) return {};
+    name_more();
     rows = listed();
   }
   Status status = replace_small_file(parts_.disk, parts_.path, encode_usage(rows));
-  if (!status.ok()) {
-    MutexLock lock(mutex_);
+  std::string metrics = render_rows(rows);
+  MutexLock lock(mutex_);
+  if (status.ok()) {
+    metrics_ = std::move(metrics);
+  } else {
     changed_ = true;
   }
   return status;
 }
 
-// ---- Metrics
-
-std::string Usage::render_prometheus(std::size_t names_max) {
-  std::map<std::string, UsageCounts> versions;
-  std::map<std::string, UsageCounts> buckets;
-  for (const UsageRow& row : rows()) {
-    const std::string& name = row.key.version;
-    if (name.starts_with(kBucketsPath)) {
-      buckets[name.substr(kBucketsPath.size())] += row.counts;
-    } else {
-      versions[name] += row.counts;
-    }
-  }
+std::string Usage::render_prometheus() {
   MutexLock lock(mutex_);
-  return render_series("version", shown_by_name(versions, names_max, named_versions_)) +
-         render_series("bucket", shown_by_name(buckets, names_max, named_buckets_));
+  return metrics_;
 }
 
 }  // namespace millrace

@@ -24,6 +24,8 @@ struct UsageOptions {
   std::size_t rows_max = 4096;
   // Readers that are counted one by one at a time; each takes 2.5 KiB.
   std::size_t accounts_max = 4096;
+  // Versions, and buckets, that have metrics of their own.
+  std::size_t names_max = 100;
   // How much a kill may lose.
   Duration save_period = std::chrono::seconds(5);
 };
@@ -35,6 +37,8 @@ struct UsageOptions {
 //  1. What is counted is in the sum of all rows for ever: folding rows together loses names, never
 //     counts. A kill loses what was counted since the last save.
 //  2. A count is in an account, or in a row, and moves from the first to the second.
+//  3. Metrics show what the file holds, counts and names: a kill takes nothing from them, and no
+//     series ever sinks.
 //
 // All methods are safe from any thread. What it is made with outlives it, and so do its accounts'
 // users.
@@ -57,9 +61,10 @@ class Usage final : public ReadObserver {
   std::vector<UsageRow> rows() MR_EXCLUDES(mutex_);
   // Writes the file if anything was counted. Blocks.
   Status save() MR_EXCLUDES(saving_, mutex_);
-  // By version and by bucket, in the Prometheus text format: at most `names_max` of each, and the
-  // others together. What was shown by its name once always is.
-  std::string render_prometheus(std::size_t names_max) MR_EXCLUDES(mutex_);
+  // By version and by bucket, in the Prometheus text format, as of the last save that succeeded:
+  // at most `names_max` of each, and the others together. What was shown by its name once always
+  // is.
+  std::string render_prometheus() MR_EXCLUDES(mutex_);
 
  private:
   class Account;
@@ -73,6 +78,8 @@ class Usage final : public ReadObserver {
   // Moves what accounts have into rows, and drops accounts that nobody uses.
   void settle() MR_REQUIRES(mutex_);
   void fold() MR_REQUIRES(mutex_);
+  // Where there is room, gives names to those that were read most.
+  void name_more() MR_REQUIRES(mutex_);
   std::vector<UsageRow> listed() const MR_REQUIRES(mutex_);
 
   const Parts parts_;
@@ -83,9 +90,9 @@ class Usage final : public ReadObserver {
   std::map<UsageKey, std::shared_ptr<Account>> accounts_ MR_GUARDED_BY(mutex_);
   std::map<UsageKey, Row> rows_ MR_GUARDED_BY(mutex_);
   bool changed_ MR_GUARDED_BY(mutex_) = false;
-  // What has series of its own.
-  std::set<std::string> named_versions_ MR_GUARDED_BY(mutex_);
-  std::set<std::string> named_buckets_ MR_GUARDED_BY(mutex_);
+  // The versions and buckets that have series of their own. Each keeps a row.
+  std::set<std::string> named_ MR_GUARDED_BY(mutex_);
+  std::string metrics_ MR_GUARDED_BY(mutex_);
 
   PeriodicSave saves_;
 };

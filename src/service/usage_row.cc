@@ -16,15 +16,16 @@ constexpr std::string_view kUsageHeader = "millrace-usage 1\n";
 constexpr std::string_view kUsageHeaderWord = "millrace-usage ";
 
 std::string usage_line(const UsageRow& row) {
-  const json fields{{"version", row.key.version},
-                    {"principal", row.key.principal},
-                    {"run", row.key.run},
-                    {"read_bytes", row.counts.read_bytes},
-                    {"reads", row.counts.reads},
-                    {"fetched_bytes", row.counts.fetched_bytes},
-                    {"handed_out_files", row.counts.handed_out_files},
-                    {"handed_out_bytes", row.counts.handed_out_bytes},
-                    {"last", record_time(row.last)}};
+  json fields{{"version", row.key.version},
+              {"principal", row.key.principal},
+              {"run", row.key.run},
+              {"read_bytes", row.counts.read_bytes},
+              {"reads", row.counts.reads},
+              {"fetched_bytes", row.counts.fetched_bytes},
+              {"handed_out_files", row.counts.handed_out_files},
+              {"handed_out_bytes", row.counts.handed_out_bytes},
+              {"last", record_time(row.last)}};
+  if (row.is_named) fields["named"] = true;
   return checked_line(fields.dump(-1, ' ', false, json::error_handler_t::replace));
 }
 
@@ -45,7 +46,8 @@ Result<UsageRow> parse_usage_line(std::string_view line, const std::string& path
                           .fetched_bytes = fields.number("fetched_bytes"),
                           .handed_out_files = fields.number("handed_out_files"),
                           .handed_out_bytes = fields.number("handed_out_bytes")},
-               .last = fields.time("last")};
+               .last = fields.time("last"),
+               .is_named = fields.has("named") && fields.flag("named")};
   MR_RETURN_IF_ERROR(status);
   return row;
 }

@@ -39,6 +39,8 @@ struct UsageRow {
   UsageKey key;
   UsageCounts counts;
   WallTime last{};  // About when something was counted, or folded into it, last.
+  // Its version, or bucket, has metrics of its own.
+  bool is_named = false;
 
   bool operator==(const UsageRow&) const = default;
 };

@@ -44,6 +44,7 @@ TEST_F(ControlPreloadsTest, FromTheAskingToTheGate) {
 
   const Json usage = world_.document("/v1/usage?by=version")["usage"][0];
   EXPECT_EQ(usage["fetched_bytes"], ready["bytes_total"]);
+  ASSERT_TRUE(world_.gateway().usage().save().ok());
   EXPECT_NE(
       world_.get("/metrics").body.find("millrace_version_fetched_bytes_total{version=\"pets@v1"),
       std::string::npos);

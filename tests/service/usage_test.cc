@@ -1,6 +1,9 @@
 #include "service/usage.h"
 
+#include <map>
 #include <numeric>
+#include <random>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -9,7 +12,6 @@
 #include <gtest/gtest.h>
 
 #include "base/manual_clock.h"
-#include "base/manual_executor.h"
 #include "platform/small_file.h"
 #include "tests/service/service_world.h"
 
@@ -34,15 +36,41 @@ class UsageTest : public ::testing::Test {
  protected:
   UsageTest() { EXPECT_TRUE(disk_.make_directories("/state").ok()); }
   std::unique_ptr<Usage> open(UsageOptions options = {}) {
-    return Usage::open({.disk = disk_, .clock = clock_, .work = work_, .path = "/state/usage"},
-                       options)
+    return Usage::open(
+               {.disk = disk_, .clock = clock_, .work = inline_executor(), .path = "/state/usage"},
+               options)
         .value();
+  }
+
+  // Ends it with nothing saved that was not.
+  void kill(std::unique_ptr<Usage> usage) {
+    const auto text = read_small_file(disk_, "/state/usage", kMiB);
+    usage.reset();
+    if (text) {
+      ASSERT_TRUE(replace_small_file(disk_, "/state/usage", *text).ok());
+    } else {
+      ASSERT_TRUE(disk_.remove("/state/usage").ok());
+    }
   }
 
   MemoryDisk disk_;
   ManualClock clock_;
-  ManualExecutor work_;
 };
+
+// How much was read of each version and bucket, as metrics show it.
+std::map<std::string, std::uint64_t> read_bytes_shown(Usage& usage) {
+  std::map<std::string, std::uint64_t> shown;
+  std::istringstream page(usage.render_prometheus());
+  for (std::string line; std::getline(page, line);) {
+    const bool is_bucket = line.starts_with("millrace_bucket_read_bytes_total{");
+    if (!is_bucket && !line.starts_with("millrace_version_read_bytes_total{")) continue;
+    const std::size_t name = line.find('"') + 1;
+    const std::size_t end = line.find('"', name);
+    shown[(is_bucket ? "/buckets/" : "") + line.substr(name, end - name)] =
+        std::stoull(line.substr(line.rfind(' ')));
+  }
+  return shown;
+}
 
 TEST_F(UsageTest, CountsByVersionPrincipalAndRun) {
   const auto usage = open();
@@ -72,7 +100,6 @@ TEST_F(UsageTest, IsKeptOverRestartsAndAKillLosesOnePeriod) {
   };
   count(1);
   clock_.advance(std::chrono::seconds(5));
-  work_.run_all();
   count(10);
   {
     // What a kill leaves: the file as it was last saved.
@@ -93,7 +120,6 @@ TEST_F(UsageTest, RowsAreBoundedAndNothingIsLost) {
   std::uint64_t total = 0;
   for (std::uint64_t n = 0; n < 100; ++n) {
     clock_.advance(std::chrono::seconds(1));
-    work_.run_all();
     const std::string of = "d" + std::to_string(n % 3) + "@v1";
     usage->account(of, {.principal = "uid:" + std::to_string(n), .run = "r"})->add_read(n);
     total += n;
@@ -133,7 +159,8 @@ TEST_F(UsageTest, ADamagedLineCostsThatLine) {
   text[text.find("a@v1")] = 'x';
   ASSERT_TRUE(replace_small_file(disk_, "/state/usage", text).ok());
   EXPECT_EQ(sum_of(open()->rows()).read_bytes, 2u);
-  const Usage::Parts parts{.disk = disk_, .clock = clock_, .work = work_, .path = "/state/usage"};
+  const Usage::Parts parts{
+      .disk = disk_, .clock = clock_, .work = inline_executor(), .path = "/state/usage"};
   ASSERT_TRUE(replace_small_file(disk_, "/state/usage", "something else").ok());
   EXPECT_EQ(Usage::open(parts).error().code(), StatusCode::kCorruption);
   ASSERT_TRUE(replace_small_file(disk_, "/state/usage", "millrace-usage 2\n").ok());
@@ -142,14 +169,15 @@ TEST_F(UsageTest, ADamagedLineCostsThatLine) {
 }
 
 TEST_F(UsageTest, MetricsAreByVersionAndBounded) {
-  const auto usage = open();
-  EXPECT_EQ(usage->render_prometheus(2), "");
+  const auto usage = open({.names_max = 2});
+  EXPECT_EQ(usage->render_prometheus(), "");
   for (std::uint64_t n = 1; n <= 5; ++n) {
     const auto account =
         usage->account("d" + std::to_string(n) + "@v1", {.principal = "uid:1", .run = ""});
     account->add_read(n);
   }
-  const std::string page = usage->render_prometheus(2);
+  ASSERT_TRUE(usage->save().ok());
+  const std::string page = usage->render_prometheus();
   EXPECT_NE(page.find("millrace_version_read_bytes_total{version=\"d5@v1\"} 5\n"),
             std::string::npos);
   EXPECT_NE(page.find("millrace_version_read_bytes_total{version=\"(other)\"} 6\n"),
@@ -158,28 +186,81 @@ TEST_F(UsageTest, MetricsAreByVersionAndBounded) {
   EXPECT_EQ(page.find("uid:1"), std::string::npos);
 }
 
+// Fewer rows than versions, fewer names than rows, and an end at any time.
 TEST_F(UsageTest, NoSeriesEverSinks) {
-  const auto usage = open();
+  const UsageOptions options{.rows_max = 10, .names_max = 2};
+  auto usage = open(options);
+  std::map<std::string, std::uint64_t> before;
+  const auto seed = ::testing::UnitTest::GetInstance()->random_seed();
+  std::mt19937 dice(static_cast<unsigned>(seed));
+  for (int step = 0; step < 2000; ++step) {
+    const std::string n = std::to_string(dice() % 5);
+    const std::string of = dice() % 2 == 0 ? "d" + n + "@v1" : "/buckets/" + n;
+    usage->account(of, {.principal = std::to_string(dice() % 3), .run = ""})
+        ->add_read(1 + dice() % 1000);
+    clock_.advance(std::chrono::milliseconds(500));
+    if (dice() % 4 == 0) (void)usage->rows();
+    const int fate = static_cast<int>(dice() % 20);
+    if (fate == 0) kill(std::move(usage));
+    if (fate == 1) usage.reset();
+    if (fate < 2) usage = open(options);
+    const auto shown = read_bytes_shown(*usage);
+    for (const auto& [name, bytes] : before) {
+      ASSERT_TRUE(shown.contains(name)) << name << " is gone; seed " << seed << ", step " << step;
+      ASSERT_GE(shown.at(name), bytes) << name << " sank; seed " << seed << ", step " << step;
+    }
+    before = shown;
+  }
+  EXPECT_EQ(before.size(), 6U) << "two names and the others, of versions and of buckets";
+}
+
+TEST_F(UsageTest, MetricsShowWhatIsSaved) {
+  auto usage = open({.names_max = 2});
   const auto read = [&](const std::string& version, std::uint64_t bytes) {
     usage->account(version, {.principal = "uid:1", .run = ""})->add_read(bytes);
   };
-  const auto shown = [&](const std::string& version, std::uint64_t bytes) {
-    const std::string line =
-        fmt::format("millrace_version_read_bytes_total{{version=\"{}\"}} {}\n", version, bytes);
-    return usage->render_prometheus(2).find(line) != std::string::npos;
-  };
+  using Shown = std::map<std::string, std::uint64_t>;
   read("a@v1", 3);
   read("b@v1", 2);
   read("c@v1", 1);
   // What rows that were folded together are called.
   read("(other)", 10);
-  EXPECT_TRUE(shown("a@v1", 3));
-  EXPECT_TRUE(shown("b@v1", 2));
-  EXPECT_TRUE(shown("(other)", 11));
+  EXPECT_EQ(read_bytes_shown(*usage), Shown());
+  ASSERT_TRUE(usage->save().ok());
+  const Shown saved = {{"a@v1", 3}, {"b@v1", 2}, {"(other)", 11}};
+  EXPECT_EQ(read_bytes_shown(*usage), saved);
+  read("a@v1", 50);
   read("c@v1", 100);
-  EXPECT_TRUE(shown("b@v1", 2));
-  EXPECT_TRUE(shown("(other)", 111));
-  EXPECT_FALSE(shown("c@v1", 101));
+  EXPECT_EQ(sum_of(usage->rows()).read_bytes, 166u);
+  EXPECT_EQ(read_bytes_shown(*usage), saved);
+  kill(std::move(usage));
+  usage = open({.names_max = 2});
+  EXPECT_EQ(read_bytes_shown(*usage), saved);
+  // It is the one that was read most now, but too late for a name.
+  read("c@v1", 100);
+  usage.reset();
+  usage = open({.names_max = 2});
+  EXPECT_EQ(read_bytes_shown(*usage), (Shown{{"a@v1", 3}, {"b@v1", 2}, {"(other)", 111}}));
+}
+
+TEST_F(UsageTest, ReadsAFileWithoutNames) {
+  {
+    const auto usage = open();
+    usage->account("a@v1", {.principal = "uid:1", .run = ""})->add_read(1);
+    usage->account("b@v1", {.principal = "uid:1", .run = ""})->add_read(2);
+  }
+  std::vector<UsageRow> rows =
+      decode_usage(read_small_file(disk_, "/state/usage", kMiB).value(), "usage").value();
+  for (UsageRow& row : rows) {
+    EXPECT_TRUE(row.is_named);
+    row.is_named = false;
+  }
+  const std::string text = encode_usage(rows);
+  EXPECT_EQ(text.find("named"), std::string::npos);
+  ASSERT_TRUE(replace_small_file(disk_, "/state/usage", text).ok());
+  const auto usage = open({.names_max = 1});
+  EXPECT_EQ(read_bytes_shown(*usage),
+            (std::map<std::string, std::uint64_t>{{"b@v1", 2}, {"(other)", 1}}));
 }
 
 TEST_F(UsageTest, MetricsOfBucketsAreApart) {
@@ -189,7 +270,8 @@ TEST_F(UsageTest, MetricsOfBucketsAreApart) {
   usage->account("/buckets/train", caller)->add_read(2);
   usage->account("/buckets/train", caller)->add_fetched(4096);
   usage->account("/buckets/say \"x\"", caller)->add_read(3);
-  const std::string page = usage->render_prometheus(100);
+  ASSERT_TRUE(usage->save().ok());
+  const std::string page = usage->render_prometheus();
   for (const std::string_view line :
        {"millrace_version_read_bytes_total{version=\"a@v1\"} 1\n",
         "millrace_bucket_read_bytes_total{bucket=\"train\"} 2\n",
