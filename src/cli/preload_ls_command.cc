@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 
 #include <fmt/format.h>
 
@@ -12,17 +14,25 @@
 namespace millrace::cli {
 namespace {
 
+// More than a daemon says, and far from what a duration can hold.
+constexpr std::uint64_t kSecondsLeftMax = std::uint64_t{1} << 32;
+
+std::string left_cell(const Json& preload) {
+  const auto left = preload.find("seconds_left");
+  if (left == preload.end() || !left->is_number_unsigned()) return "-";
+  const std::uint64_t seconds = std::min(left->get<std::uint64_t>(), kSecondsLeftMax);
+  return format_duration(std::chrono::seconds(seconds));
+}
+
 std::vector<std::string> preload_row(const Json& preload) {
   const std::uint64_t rate = number_of(preload, "bytes_per_second");
-  const auto left = preload.find("seconds_left");
-  const bool is_known = left != preload.end() && left->is_number_unsigned();
   return {text_cell(preload, "preload"),
           text_cell(preload, "version"),
           text_cell(preload, "state"),
           size_cell(preload, "bytes_done"),
           size_cell(preload, "bytes_total"),
           rate == 0 ? "-" : format_size(rate) + "/s",
-          is_known ? format_duration(std::chrono::seconds(left->get<std::uint32_t>())) : "-",
+          left_cell(preload),
           text_cell(preload, "leased_until"),
           text_cell(preload, "problem")};
 }

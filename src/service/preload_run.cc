@@ -27,41 +27,6 @@ bool preload_may_wait_out(const Status& status) {
          status.code() == StatusCode::kDeadlineExceeded;
 }
 
-// ---- Progress
-
-void PreloadProgress::restart(TimePoint now, std::uint64_t total_bytes) {
-  MutexLock lock(mutex_);
-  started_ = now;
-  total_bytes_ = total_bytes;
-  problem_.clear();
-  done_bytes_ = 0;
-  fetched_bytes_ = 0;
-}
-
-void PreloadProgress::add(std::uint64_t bytes, bool fetched) {
-  done_bytes_ += bytes;
-  if (fetched) fetched_bytes_ += bytes;
-}
-
-void PreloadProgress::set_problem(std::string problem) {
-  MutexLock lock(mutex_);
-  problem_ = std::move(problem);
-}
-
-void PreloadProgress::describe(TimePoint now, PreloadInfo& preload) const {
-  MutexLock lock(mutex_);
-  preload.bytes_done = done_bytes_;
-  preload.bytes_total = total_bytes_;
-  preload.problem = problem_;
-  const double seconds = std::chrono::duration<double>(now - started_).count();
-  if (seconds <= 0 || fetched_bytes_ == 0) return;
-  const double rate = static_cast<double>(fetched_bytes_) / seconds;
-  const std::uint64_t rest = total_bytes_ - std::min<std::uint64_t>(total_bytes_, done_bytes_);
-  preload.bytes_per_second = static_cast<std::uint64_t>(rate);
-  preload.time_left = std::chrono::duration_cast<Duration>(
-      std::chrono::duration<double>(static_cast<double>(rest) / rate));
-}
-
 // ---- Planning
 
 PreloadRun::PreloadRun(Parts parts, PreloadId id, PreloadRequest request,
@@ -197,13 +162,13 @@ class PreloadRun::Fetches {
     MR_ASSIGN_OR_RETURN(const std::uint64_t cached,
                         run_.parts_.cache.cached_bytes(context_, object, piece));
     if (cached == piece.length) {
-      progress_.add(piece.length, false);
+      progress_.add(run_.parts_.clock.now(), piece.length, false);
       return {};
     }
     pace_.take(piece.length - cached, context_.cancellation());
     return group_.add([this, object, piece](const RequestContext& part) -> Status {
       MR_RETURN_IF_ERROR(fetch(part, object, piece));
-      progress_.add(piece.length, true);
+      progress_.add(run_.parts_.clock.now(), piece.length, true);
       return {};
     });
   }

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -10,12 +9,12 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/mutex.h"
 #include "base/request_context.h"
 #include "base/status.h"
 #include "cache/block_cache.h"
 #include "service/preload.h"
 #include "service/preload_plan.h"
+#include "service/preload_progress.h"
 #include "vfs/version_tree.h"
 
 namespace millrace {
@@ -40,27 +39,6 @@ struct PreloadOptions {
 
 // Whether waiting may help: the store, or the way to it, may be better later.
 bool preload_may_wait_out(const Status& status);
-
-// How far a preload has come. Safe from any thread.
-class PreloadProgress {
- public:
-  // Begins anew: so much is to be had in the end.
-  void restart(TimePoint now, std::uint64_t total_bytes);
-  // Some of it is there, and had to be fetched or not.
-  void add(std::uint64_t bytes, bool fetched);
-  // What it waits for; empty when it goes on.
-  void set_problem(std::string problem);
-  // Fills in what the progress of a running preload is.
-  void describe(TimePoint now, PreloadInfo& preload) const;
-
- private:
-  std::atomic<std::uint64_t> done_bytes_ = 0;
-  std::atomic<std::uint64_t> fetched_bytes_ = 0;
-  mutable Mutex mutex_;
-  TimePoint started_ MR_GUARDED_BY(mutex_){};
-  std::uint64_t total_bytes_ MR_GUARDED_BY(mutex_) = 0;
-  std::string problem_ MR_GUARDED_BY(mutex_);
-};
 
 // One preload's work on one version: what it needs, whether that fits, its lease, and fetching it.
 // All of it blocks. Not shared between threads; what it refers to outlives it.

@@ -18,8 +18,9 @@ std::optional<PreloadInfo> Preloads::begin(const PreloadId& id,
   Preload& preload = found->second;
   progress = preload.progress;
   cancellation = preload.cancellation;
-  progress->restart(parts_.clock.now(), preload.info.bytes_total);
-  progress->add(preload.info.bytes_done, false);
+  const TimePoint now = parts_.clock.now();
+  progress->restart(now, preload.info.bytes_total);
+  progress->add(now, preload.info.bytes_done, false);
   preload.info.state = PreloadState::kRunning;
   preload.is_renewed = true;
   save(preload.info);
