@@ -124,7 +124,7 @@ void add_preload_routes(ControlRoutes& routes, Gateway& gateway) {
                          done.complete(start_preload(gateway, request));
                        });
                      });
-  routes.add_waiting(HttpMethod::kGet, "/v1/preloads/{id}",
+  routes.add_waiting(HttpMethod::kGet, "/v1/preloads/{id}?wait",
                      [&gateway](const ControlRequest& request, Completion<ControlAnswer> done) {
                        show_preload(gateway, request, std::move(done));
                      });

@@ -1,7 +1,9 @@
 #include "daemon/control_routes.h"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -61,6 +63,31 @@ Result<std::map<std::string, std::string>> query_of(const std::string& text) {
   return query;
 }
 
+// "by&run" are the fields "by" and "run".
+std::vector<std::string> query_names(std::string_view text) {
+  std::vector<std::string> names;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('&'), text.size());
+    names.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return names;
+}
+
+Status check_query(const std::map<std::string, std::string>& query,
+                   const ControlRoutes::Listed& route) {
+  for (const auto& [name, value] : query) {
+    if (std::ranges::find(route.query, name) != route.query.end()) continue;
+    const std::string known = route.query.empty()
+                                  ? "has no fields"
+                                  : fmt::format("may have: {}", fmt::join(route.query, ", "));
+    return {StatusCode::kInvalidArgument,
+            fmt::format("there is no field '{}' in the query of {} {}, which {}", name,
+                        http_method_name(route.method), route.path, known)};
+  }
+  return {};
+}
+
 Result<Json> body_of(const std::string& text) {
   if (text.empty()) return Json(nullptr);
   Json body = Json::parse(text, nullptr, false);
@@ -116,16 +143,19 @@ void ControlRoutes::answer(const ControlHandler& handler, ControlRequest request
 
 void ControlRoutes::add_waiting(HttpMethod method, std::string_view pattern,
                                 WaitingControlHandler handler) {
-  routes_.push_back({.method = method,
-                     .pattern = std::string(pattern),
-                     .components = components_of(pattern),
-                     .handler = std::move(handler)});
+  const std::size_t mark = std::min(pattern.find('?'), pattern.size());
+  const std::string_view path = pattern.substr(0, mark);
+  const std::string_view query = pattern.substr(std::min(mark + 1, pattern.size()));
+  routes_.push_back(
+      {.listed = {.method = method, .path = std::string(path), .query = query_names(query)},
+       .components = components_of(path),
+       .handler = std::move(handler)});
 }
 
-std::vector<std::pair<HttpMethod, std::string>> ControlRoutes::list() const {
-  std::vector<std::pair<HttpMethod, std::string>> routes;
+std::vector<ControlRoutes::Listed> ControlRoutes::list() const {
+  std::vector<Listed> routes;
   for (const Route& route : routes_)
-    routes.emplace_back(route.method, route.pattern);
+    routes.push_back(route.listed);
   return routes;
 }
 
@@ -134,8 +164,8 @@ ControlRoutes::Match ControlRoutes::find(HttpMethod method,
   Match match;
   for (const Route& route : routes_) {
     if (!matches(route.components, components)) continue;
-    if (route.method == method) return {.route = &route, .allowed = {}};
-    match.allowed.emplace_back(http_method_name(route.method));
+    if (route.listed.method == method) return {.route = &route, .allowed = {}};
+    match.allowed.emplace_back(http_method_name(route.listed.method));
   }
   return match;
 }
@@ -169,6 +199,9 @@ void ControlRoutes::handle(HttpCall call, Completion<HttpAnswer> done) {
   }
   auto query = query_of(call.request.query);
   if (!query) return refuse(query.error());
+  if (Status known = check_query(*query, match.route->listed); !known.ok()) {
+    return refuse(std::move(known));
+  }
   request.query = *std::move(query);
   auto body = body_of(call.request.body);
   if (!body) return refuse(body.error());

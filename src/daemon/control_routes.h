@@ -2,7 +2,6 @@
 
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -23,9 +22,10 @@ class ControlRoutes final : public HttpHandler {
   ControlRoutes(Clock& clock, Executor& work, Duration timeout)
       : clock_(clock), work_(work), timeout_(timeout) {}
 
-  // `pattern` is a path whose parts in braces stand for one component each: "/v1/preloads/{id}". A
-  // component may be percent-encoded, a '/' in it included. Where two patterns fit, the one that
-  // was added first wins.
+  // `pattern` is a path whose parts in braces stand for one component each, and the fields that a
+  // query of it may have: "/v1/preloads/{id}", "/v1/usage?by&run". A component may be
+  // percent-encoded, a '/' in it included. Where two patterns fit, the one that was added first
+  // wins. Other fields are refused: a mistyped name must not be ignored.
   void add(HttpMethod method, std::string_view pattern, ControlHandler handler);
   // For what has to ask a store first, which may not answer: it must not hold up the others.
   void add_asking(HttpMethod method, std::string_view pattern, ControlHandler handler);
@@ -33,13 +33,19 @@ class ControlRoutes final : public HttpHandler {
 
   void handle(HttpCall call, Completion<HttpAnswer> done) override;
 
-  // Every method and pattern, in the order in which they were added.
-  std::vector<std::pair<HttpMethod, std::string>> list() const;
+  struct Listed {
+    HttpMethod method;
+    std::string path;  // Of the pattern.
+    std::vector<std::string> query = {};
+
+    bool operator==(const Listed&) const = default;
+  };
+  // In the order in which they were added.
+  std::vector<Listed> list() const;
 
  private:
   struct Route {
-    HttpMethod method;
-    std::string pattern;
+    Listed listed;
     std::vector<std::string> components;
     WaitingControlHandler handler;
   };

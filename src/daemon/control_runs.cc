@@ -44,7 +44,7 @@ Result<Json> list_runs(Gateway& gateway, const ControlRequest& request) {
 }  // namespace
 
 void add_run_routes(ControlRoutes& routes, Gateway& gateway) {
-  routes.add_asking(HttpMethod::kGet, "/v1/runs", [&gateway](const ControlRequest& request) {
+  routes.add_asking(HttpMethod::kGet, "/v1/runs?limit", [&gateway](const ControlRequest& request) {
     return list_runs(gateway, request);
   });
 }

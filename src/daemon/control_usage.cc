@@ -70,9 +70,9 @@ Result<Json> show_failures(Gateway& gateway, const ControlRequest& request) {
 }  // namespace
 
 void add_usage_routes(ControlRoutes& routes, Gateway& gateway) {
-  routes.add(HttpMethod::kGet, "/v1/usage",
+  routes.add(HttpMethod::kGet, "/v1/usage?by&run",
              [&gateway](const ControlRequest& request) { return show_usage(gateway, request); });
-  routes.add(HttpMethod::kGet, "/v1/failures",
+  routes.add(HttpMethod::kGet, "/v1/failures?run",
              [&gateway](const ControlRequest& request) { return show_failures(gateway, request); });
 }
 

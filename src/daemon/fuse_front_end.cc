@@ -48,7 +48,7 @@ void FuseFrontEnd::add_routes(ControlRoutes& routes) {
   routes.add(HttpMethod::kGet, "/v1/mounts", [this](const ControlRequest&) { return list(); });
   routes.add_asking(HttpMethod::kPost, "/v1/mounts",
                     [this](const ControlRequest& request) { return mount(request); });
-  routes.add(HttpMethod::kDelete, "/v1/mounts/{directory}",
+  routes.add(HttpMethod::kDelete, "/v1/mounts/{directory}?lazy",
              [this](const ControlRequest& request) { return unmount(request); });
 }
 

@@ -34,7 +34,7 @@ class ControlRoutesTest : public ::testing::Test {
 };
 
 TEST_F(ControlRoutesTest, HandsOverWhatThePathTheQueryAndTheBodySay) {
-  routes_.add(HttpMethod::kPut, "/v1/things/{name}/parts/{part}",
+  routes_.add(HttpMethod::kPut, "/v1/things/{name}/parts/{part}?q&none&flag",
               [this](const ControlRequest& request) -> Result<Json> {
                 EXPECT_EQ(request.context.deadline(), clock_.now() + std::chrono::seconds(10));
                 return Json{{"name", request.parameter("name")},
@@ -66,9 +66,10 @@ TEST_F(ControlRoutesTest, TellsAWrongPathFromAWrongMethod) {
 }
 
 TEST_F(ControlRoutesTest, RefusesWhatCannotBeDecoded) {
-  routes_.add(HttpMethod::kPut, "/v1/{name}",
+  routes_.add(HttpMethod::kPut, "/v1/{name}?b",
               [](const ControlRequest&) -> Result<Json> { return Json::object(); });
   EXPECT_EQ(ask(HttpMethod::kPut, "/v1/a").status, 200);
+  EXPECT_EQ(ask(HttpMethod::kPut, "/v1/a", "b=1").status, 200);
   EXPECT_EQ(ask(HttpMethod::kPut, "/v1/").status, 404);
   EXPECT_EQ(ask(HttpMethod::kPut, "/v1/%zz").status, 400);
   EXPECT_EQ(ask(HttpMethod::kPut, "/v1/a%00").status, 400);
@@ -76,6 +77,23 @@ TEST_F(ControlRoutesTest, RefusesWhatCannotBeDecoded) {
   EXPECT_EQ(ask(HttpMethod::kPut, "/v1/a", "b=1&b=2").status, 400);
   EXPECT_EQ(ask(HttpMethod::kPut, "/v1/a", "", "{").status, 400);
   EXPECT_EQ(ask(HttpMethod::kPut, "/v1/a", "", "[1]").status, 400);
+}
+
+TEST_F(ControlRoutesTest, RefusesFieldsThatAQueryDoesNotHave) {
+  const auto nothing = [](const ControlRequest&) -> Result<Json> { return Json(nullptr); };
+  routes_.add(HttpMethod::kGet, "/v1/some?by&run", nothing);
+  routes_.add(HttpMethod::kGet, "/v1/none", nothing);
+  EXPECT_EQ(ask(HttpMethod::kGet, "/v1/some", "by=x&run=y").status, 204);
+  EXPECT_EQ(ask(HttpMethod::kHead, "/v1/some", "run").status, 204);
+  const HttpAnswer refused = ask(HttpMethod::kGet, "/v1/some", "by=x&runs=y");
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_NE(
+      text(refused).find("no field 'runs' in the query of GET /v1/some, which may have: by, run"),
+      std::string::npos)
+      << text(refused);
+  EXPECT_EQ(ask(HttpMethod::kGet, "/v1/none", "by=x").status, 400);
+  EXPECT_EQ(ask(HttpMethod::kGet, "/v1/none", "by").status, 400);
+  EXPECT_EQ(ask(HttpMethod::kGet, "/v1/some", "by%26run=x").status, 400);
 }
 
 TEST_F(ControlRoutesTest, GivesFailuresTheStatusOfTheirCode) {
@@ -108,10 +126,10 @@ TEST_F(ControlRoutesTest, LetsAHandlerAnswerLaterAndInText) {
 }
 
 TEST_F(ControlRoutesTest, ListsItsRoutes) {
-  routes_.add(HttpMethod::kGet, "/a/{b}",
+  routes_.add(HttpMethod::kGet, "/a/{b}?c&d",
               [](const ControlRequest&) -> Result<Json> { return Json(nullptr); });
   ASSERT_EQ(routes_.list().size(), 1U);
-  EXPECT_EQ(routes_.list()[0], std::pair(HttpMethod::kGet, std::string("/a/{b}")));
+  EXPECT_EQ(routes_.list()[0], (ControlRoutes::Listed{HttpMethod::kGet, "/a/{b}", {"c", "d"}}));
 }
 
 }  // namespace

@@ -67,7 +67,9 @@ RouteExamples route_examples() {
         {"/v1/preloads", 400, R"({"version": "pets@v1", "lease_seconds": -1})"},
         {"/v1/preloads", 404, R"({"version": "pets@v1", "paths": ["none"]})"}}},
       {{"get", "/v1/preloads/{id}"},
-       {{"/v1/preloads/000000000000?wait=30s", 404}, {"/v1/preloads/000000000000?wait=x", 400}}},
+       {{"/v1/preloads/000000000000?wait=30s", 404},
+        {"/v1/preloads/000000000000?wait=x", 400},
+        {"/v1/preloads/000000000000?timeout=30s", 400}}},
       {{"delete", "/v1/preloads/{id}"}, {{"/v1/preloads/000000000000", 404}}},
       {{"get", "/v1/failures"}, {{"/v1/failures?run=r1"}, {"/v1/failures", 400}}},
       {{"get", "/v1/usage"}, {{"/v1/usage"}, {"/v1/usage?by=version"}, {"/v1/usage?by=x", 400}}},
@@ -160,21 +162,39 @@ class OpenApi : public ::testing::Test {
   const YAML::Node document_ = openapi();
 };
 
+// Of one operation of the document.
+std::set<std::string> documented_query(const YAML::Node& document, const YAML::Node& operation) {
+  std::set<std::string> names;
+  for (const auto& listed : operation["parameters"]) {
+    const YAML::Node parameter = resolve_reference(document, listed);
+    if (parameter["in"].as<std::string>() == "query")
+      names.insert(parameter["name"].as<std::string>());
+  }
+  return names;
+}
+
+// Also the fields of their queries.
 TEST_F(OpenApi, HasEveryRouteAndNoOther) {
-  std::set<std::pair<std::string, std::string>> served;
-  for (const auto& [method, pattern] : world_.daemon().routes().list())
-    EXPECT_TRUE(served.emplace(lower_method(method), pattern).second) << pattern << " comes twice";
-  std::set<std::pair<std::string, std::string>> documented;
+  using Routes = std::map<std::pair<std::string, std::string>, std::set<std::string>>;
+  Routes served;
+  for (const auto& [method, path, query] : world_.daemon().routes().list()) {
+    const std::set<std::string> fields(query.begin(), query.end());
+    EXPECT_TRUE(served.try_emplace({lower_method(method), path}, fields).second)
+        << path << " comes twice";
+  }
+  Routes documented;
   for (const auto& path : document_["paths"]) {
-    for (const auto& method : path.second)
-      documented.emplace(method.first.as<std::string>(), path.first.as<std::string>());
+    for (const auto& method : path.second) {
+      documented[{method.first.as<std::string>(), path.first.as<std::string>()}] =
+          documented_query(document_, method.second);
+    }
   }
   EXPECT_EQ(served, documented);
 }
 
 TEST_F(OpenApi, SaysWhatTheServerAnswers) {
   RouteExamples examples = route_examples();
-  for (const auto& [method, pattern] : world_.daemon().routes().list()) {
+  for (const auto& [method, pattern, query] : world_.daemon().routes().list()) {
     const std::string name = lower_method(method);
     const auto& of_route = examples[{name, pattern}];
     EXPECT_FALSE(of_route.empty()) << name << " " << pattern << " has no example in this test";
@@ -203,6 +223,12 @@ TEST_F(OpenApi, RefusalsNameTheField) {
             "the field 'allow_other' must be true or false");
   EXPECT_EQ(message("DELETE", "/v1/mounts/%2F?lazy=yes", ""),
             "lazy 'yes' is not accepted: expected true, false, 1 or 0");
+  EXPECT_EQ(message("GET", "/v1/preloads/000000000000?timeout=30s", ""),
+            "there is no field 'timeout' in the query of GET /v1/preloads/{id}, which may have: "
+            "wait");
+  EXPECT_EQ(message("DELETE", "/v1/mounts/%2F?lasy=1", ""),
+            "there is no field 'lasy' in the query of DELETE /v1/mounts/{directory}, which may "
+            "have: lazy");
 }
 
 TEST_F(OpenApi, SaysWhatIsAnsweredAboutAPreloadThatIsThere) {
