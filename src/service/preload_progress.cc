@@ -29,6 +29,7 @@ void PreloadProgress::restart(TimePoint now, std::uint64_t total_bytes) {
   done_bytes_ = 0;
   fetched_bytes_ = 0;
   marks_ = {{.time = now, .fetched_bytes = 0}};
+  last_fetched_ = now;
   problem_.clear();
 }
 
@@ -37,6 +38,7 @@ void PreloadProgress::add(TimePoint now, std::uint64_t bytes, bool fetched) {
   done_bytes_ += bytes;
   if (!fetched) return;
   fetched_bytes_ += bytes;
+  last_fetched_ = std::max(last_fetched_, now);
   if (marks_.empty() || now - marks_.back().time >= kMarkInterval) {
     marks_.push_back({.time = now, .fetched_bytes = fetched_bytes_});
   }
@@ -47,6 +49,11 @@ void PreloadProgress::add(TimePoint now, std::uint64_t bytes, bool fetched) {
 void PreloadProgress::set_problem(std::string problem) {
   MutexLock lock(mutex_);
   problem_ = std::move(problem);
+}
+
+Duration PreloadProgress::idle(TimePoint now) const {
+  MutexLock lock(mutex_);
+  return now - last_fetched_;
 }
 
 void PreloadProgress::describe(TimePoint now, PreloadInfo& preload) const {

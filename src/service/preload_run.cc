@@ -31,7 +31,7 @@ bool preload_may_wait_out(const Status& status) {
 
 PreloadRun::PreloadRun(Parts parts, PreloadId id, PreloadRequest request,
                        std::shared_ptr<VersionTree> tree)
-    : parts_(parts),
+    : parts_(std::move(parts)),
       id_(std::move(id)),
       request_(std::move(request)),
       tree_(std::move(tree)),
@@ -183,6 +183,7 @@ class PreloadRun::Fetches {
         return status;
       }
       progress_.set_problem(status.to_string());
+      if (run_.parts_.gives_way()) return status;
       clock.sleep_until(clock.now() + pause, &part.cancellation());
       MR_RETURN_IF_ERROR(part.check(clock));
       pause = std::min(2 * pause, run_.parts_.options.pause_max);

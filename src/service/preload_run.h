@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,6 +27,8 @@ struct PreloadOptions {
   // After a failure that may pass: doubled up to the second.
   Duration pause_min = std::chrono::seconds(1);
   Duration pause_max = std::chrono::seconds(30);
+  // One that fails and has fetched nothing for so long goes behind the others.
+  Duration patience = std::chrono::minutes(1);
   // Objects, or parts of objects, that a lease may have.
   std::size_t leased_ranges_max = 1'000'000;
   // How often the leases of those that have not ended are renewed, and what they last at least
@@ -48,6 +51,8 @@ class PreloadRun {
     BlockCache& cache;
     Clock& clock;
     const PreloadOptions& options;
+    // After a failure that may pass: whether others are to go first. Called from any thread.
+    std::function<bool()> gives_way = [] { return false; };
   };
   PreloadRun(Parts parts, PreloadId id, PreloadRequest request, std::shared_ptr<VersionTree> tree);
 
@@ -63,9 +68,10 @@ class PreloadRun {
   // Grants the lease that was asked for, or else holds what is fetched, so that it does not push
   // itself out. A lease that it has is replaced. Whoever prepares it ends the lease.
   Status grant(const RequestContext& context);
-  // Fetches what is missing. Waits out failures that may pass. When objects are gone because they
-  // were packed anew, it goes on with the newest layout. On success all of it is cached, and leased
-  // or held. kResourceExhausted when it is lost again as fast as it comes.
+  // Fetches what is missing. Waits out failures of fetches that may pass, unless it gives way. When
+  // objects are gone because they were packed anew, it goes on with the newest layout. On success
+  // all of it is cached, and leased or held. kResourceExhausted when it is lost again as fast as it
+  // comes.
   Status fetch(const RequestContext& context, PreloadProgress& progress);
   // Whether all that is taken is cached.
   Result<bool> is_cached(const RequestContext& context) const;

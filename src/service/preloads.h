@@ -24,15 +24,17 @@ namespace millrace {
 
 // The preloads of a gateway: what is to be cached before somebody reads it, and to stay.
 //
-// One runs at a time, in the order of asking; readers' fetches come before its own. Preloads are on
-// the disk: those that had not ended when the process did, however that was, go on when this is
-// opened again, and what is cached is not fetched again.
+// One runs at a time, in the order of asking; readers' fetches come before its own. One whose store
+// is away waits for it; where others wait too, it soon goes behind them. Preloads are on the disk:
+// those that had not ended when the process did, however that was, go on when this is opened again,
+// and what is cached is not fetched again.
 //
 // Invariants:
 //  1. A preload that was accepted fits, and has its lease, if it wants one, before anything is
 //     fetched, and until it ends, however long that takes. What was promised to one is not promised
 //     to the next.
-//  2. What a preload fetches is held until it is ready, also without a lease.
+//  2. What a preload fetches is held until it is ready, also without a lease; then only while it is
+//     its turn.
 //  3. Who waits is answered once, when the preload ends or his time is up.
 //
 // All methods are safe from any thread; all but wait() block. What it is made with outlives it.
@@ -115,10 +117,14 @@ class Preloads {
 
   // What the thread does.
   void run(const PreloadId& id) MR_EXCLUDES(mutex_);
+  // Waits out failures that may pass, and returns one only when others are to go first.
+  Status work_patiently(const RequestContext& context, const PreloadInfo& preload,
+                        PreloadProgress& progress) MR_EXCLUDES(mutex_);
   Status work(const RequestContext& context, const PreloadInfo& preload, PreloadProgress& progress);
-  Result<std::shared_ptr<VersionTree>> open_version(const RequestContext& context,
-                                                    const PreloadRequest& request,
-                                                    PreloadProgress& progress);
+  // Whether it has waited long enough for its store, and others could run.
+  bool gives_way(const PreloadId& id, const PreloadProgress& progress) MR_EXCLUDES(mutex_);
+  // Puts it behind the others. False when it has ended, or all of this does.
+  bool give_way(const PreloadId& id, const Status& why) MR_EXCLUDES(mutex_);
   // Nothing when it is not to run (any more).
   std::optional<PreloadInfo> begin(const PreloadId& id, std::shared_ptr<PreloadProgress>& progress,
                                    std::shared_ptr<Cancellation>& cancellation) MR_EXCLUDES(mutex_);

@@ -1,6 +1,8 @@
 // The half of Preloads that its thread does.
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "base/current_request.h"
 #include "base/log.h"
 #include "service/preloads.h"
@@ -22,6 +24,7 @@ std::optional<PreloadInfo> Preloads::begin(const PreloadId& id,
   progress->restart(now, preload.info.bytes_total);
   progress->add(now, preload.info.bytes_done, false);
   preload.info.state = PreloadState::kRunning;
+  preload.info.problem.clear();
   preload.is_renewed = true;
   save(preload.info);
   return preload.info;
@@ -40,7 +43,13 @@ void Preloads::run(const PreloadId& id) {
     context =
         context.with_account(parts_.observer->account(request.version.text(), request.holder));
   }
-  const Status status = work(context, *preload, *progress);
+  const Status status = work_patiently(context, *preload, *progress);
+  if (preload_may_wait_out(status) && give_way(id, status)) {
+    log_info("a preload lets others go first", {{"preload", id.value()},
+                                                {"version", request.version.text()},
+                                                {"error", status.to_string()}});
+    return;
+  }
   if (status.ok()) {
     log_info("a preload is ready", {{"preload", id.value()}, {"version", request.version.text()}});
   } else if (!cancellation->requested()) {
@@ -79,15 +88,44 @@ std::optional<Duration> Preloads::final_lease(const PreloadId& id) {
   return found->second.info.request.lease;
 }
 
-Result<std::shared_ptr<VersionTree>> Preloads::open_version(const RequestContext& context,
-                                                            const PreloadRequest& request,
-                                                            PreloadProgress& progress) {
+bool Preloads::gives_way(const PreloadId& id, const PreloadProgress& progress) {
+  if (progress.idle(parts_.clock.now()) < options_.patience) return false;
+  MutexLock lock(mutex_);
+  return std::ranges::any_of(preloads_, [&](const auto& entry) {
+    return entry.first != id && entry.second.info.state == PreloadState::kQueued;
+  });
+}
+
+bool Preloads::give_way(const PreloadId& id, const Status& why) {
+  bool is_leased = false;
+  {
+    MutexLock lock(mutex_);
+    const auto found = preloads_.find(id);
+    if (stopping_ || found == preloads_.end() || has_ended(found->second.info.state)) return false;
+    PreloadInfo info = described(found->second);
+    info.state = PreloadState::kQueued;
+    info.bytes_per_second = 0;
+    info.time_left.reset();
+    info.problem = fmt::format("others go first: {}", why.to_string());
+    is_leased = info.request.lease.has_value();
+    found->second.info = std::move(info);
+    save(found->second.info);
+  }
+  // The others may need the room, which nobody has promised to this one.
+  if (!is_leased) release_lease(id);
+  enqueue(id);
+  return true;
+}
+
+Status Preloads::work_patiently(const RequestContext& context, const PreloadInfo& preload,
+                                PreloadProgress& progress) {
   Duration pause = options_.pause_min;
   for (;;) {
-    Result<std::shared_ptr<VersionTree>> tree = parts_.datasets.version(context, request.version);
-    if (tree || !preload_may_wait_out(tree.error())) return tree;
+    Status status = work(context, preload, progress);
+    if (!preload_may_wait_out(status)) return status;
     // After a restart the store may not be there yet.
-    progress.set_problem(tree.error().to_string());
+    progress.set_problem(status.to_string());
+    if (gives_way(preload.id, progress)) return status;
     parts_.clock.sleep_until(parts_.clock.now() + pause, &context.cancellation());
     MR_RETURN_IF_ERROR(context.check(parts_.clock));
     pause = std::min(2 * pause, options_.pause_max);
@@ -98,9 +136,12 @@ Status Preloads::work(const RequestContext& context, const PreloadInfo& preload,
                       PreloadProgress& progress) {
   const CurrentRequest current(context);
   MR_ASSIGN_OR_RETURN(const std::shared_ptr<VersionTree> tree,
-                      open_version(context, preload.request, progress));
-  PreloadRun run({.cache = parts_.cache, .clock = parts_.clock, .options = options_}, preload.id,
-                 preload.request, tree);
+                      parts_.datasets.version(context, preload.request.version));
+  PreloadRun run({.cache = parts_.cache,
+                  .clock = parts_.clock,
+                  .options = options_,
+                  .gives_way = [&] { return gives_way(preload.id, progress); }},
+                 preload.id, preload.request, tree);
   MR_RETURN_IF_ERROR(run.prepare(context));
   // Also what was leased before a restart: it may have expired or been broken since.
   MR_RETURN_IF_ERROR(run.grant(context));

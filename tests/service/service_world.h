@@ -43,9 +43,10 @@ class ServiceWorld : public VfsWorld {
                                 .random = random,
                                 .directory = "/state/preloads",
                                 .observer = observer},
-                               {.pause_min = std::chrono::milliseconds(1)})
+                               preload_options)
                     .value();
   }
+  PreloadOptions preload_options = {.pause_min = std::chrono::milliseconds(1)};
   void stop_all() {
     preloads_.reset();
     stop();
