@@ -172,7 +172,9 @@ std::vector<MetricSpec> store_metrics() {
       row(MetricId::kStoreRetries, "millrace_store_retries_total", kCounter, kCount,
           "Attempts after the first one of an operation."),
       row(MetricId::kStoreRetryTokens, "millrace_store_retry_tokens", kGauge, kCount,
-          "What is left of the budget for retries and hedges; at zero, first errors are final."),
+          "What is left of the budget for retries and hedges, of the store that has least; at "
+          "zero, "
+          "its first errors are final."),
       row(MetricId::kStoreRetriesRefused, "millrace_store_retries_refused_total", kCounter, kCount,
           "Retries that were wanted but not made because the budget was spent."),
       row(MetricId::kStoreThrottles, "millrace_store_throttles_total", kCounter, kCount,

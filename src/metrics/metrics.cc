@@ -4,6 +4,7 @@
 #include <cassert>
 #include <deque>
 #include <iterator>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -66,6 +67,26 @@ std::string counter_text(const MetricSpec& spec, std::uint64_t value) {
 }
 
 }  // namespace
+
+std::int64_t Gauge::value() const {
+  MutexLock lock(mutex_);
+  std::optional<std::int64_t> lowest;
+  for (const std::weak_ptr<Gauge>& each : parts_) {
+    const std::shared_ptr<Gauge> part = each.lock();
+    if (part == nullptr) continue;
+    const std::int64_t value = part->value();
+    lowest = std::min(lowest.value_or(value), value);
+  }
+  return lowest.value_or(value_.load(std::memory_order_relaxed));
+}
+
+std::shared_ptr<Gauge> Gauge::part() {
+  auto part = std::make_shared<Gauge>();
+  MutexLock lock(mutex_);
+  std::erase_if(parts_, [](const std::weak_ptr<Gauge>& each) { return each.expired(); });
+  parts_.push_back(part);
+  return part;
+}
 
 Histogram::Histogram(std::span<const double> bounds)
     : bounds_(bounds), buckets_(new std::atomic<std::uint64_t>[bounds.size() + 1] {}) {}

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "base/thread_stripe.h"
 #include "metrics/metric_table.h"
 
@@ -43,10 +44,15 @@ class Gauge {
  public:
   void add(std::int64_t amount) { value_.fetch_add(amount, std::memory_order_relaxed); }
   void set(std::int64_t value) { value_.store(value, std::memory_order_relaxed); }
-  std::int64_t value() const { return value_.load(std::memory_order_relaxed); }
+  // What was set, or the lowest of its parts while there are any.
+  std::int64_t value() const MR_EXCLUDES(mutex_);
+  // For one of several that have the same metric. It is a part for as long as somebody has it.
+  std::shared_ptr<Gauge> part() MR_EXCLUDES(mutex_);
 
  private:
   std::atomic<std::int64_t> value_{0};
+  mutable Mutex mutex_;
+  std::vector<std::weak_ptr<Gauge>> parts_ MR_GUARDED_BY(mutex_);
 };
 
 // Counts observations in fixed buckets. Safe from any thread; a reader may see the sum of one

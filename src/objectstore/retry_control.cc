@@ -28,21 +28,21 @@ RetryControl::RetryControl(const RetryPolicy& policy, Clock& clock, Random& rand
       throttles_(metrics.counter(MetricId::kStoreThrottles)),
       hedges_started_(metrics.counter(MetricId::kStoreHedgesStarted)),
       hedges_won_(metrics.counter(MetricId::kStoreHedgesWon)),
-      tokens_(metrics.gauge(MetricId::kStoreRetryTokens)) {
-  tokens_.set(budget_.tokens());
+      tokens_(metrics.gauge(MetricId::kStoreRetryTokens).part()) {
+  tokens_->set(budget_.tokens());
 }
 
 bool RetryControl::try_spend_on_retry() {
   const bool granted = budget_.try_spend();
   (granted ? retries_ : refused_).add();
-  tokens_.set(budget_.tokens());
+  tokens_->set(budget_.tokens());
   return granted;
 }
 
 bool RetryControl::try_spend_on_hedge() {
   if (!policy_.hedge.enabled || pause_.active(clock_.now()) || !budget_.try_spend()) return false;
   hedges_started_.add();
-  tokens_.set(budget_.tokens());
+  tokens_->set(budget_.tokens());
   return true;
 }
 
@@ -55,7 +55,7 @@ void RetryControl::on_failure(const Status& error) {
 void RetryControl::on_success(bool after_retry) {
   budget_.on_success(after_retry);
   pause_.on_success(clock_.now());
-  tokens_.set(budget_.tokens());
+  tokens_->set(budget_.tokens());
 }
 
 Duration RetryControl::backoff(std::uint32_t retry, const Status& error) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <memory>
+
 #include "base/clock.h"
 #include "base/random.h"
 #include "base/status.h"
@@ -54,7 +56,7 @@ class RetryControl {
   Counter& throttles_;
   Counter& hedges_started_;
   Counter& hedges_won_;
-  Gauge& tokens_;
+  const std::shared_ptr<Gauge> tokens_;  // Of this store.
 };
 
 }  // namespace millrace

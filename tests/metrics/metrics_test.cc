@@ -38,6 +38,23 @@ TEST(Metrics, EverySeriesIsItsOwn) {
   EXPECT_EQ(metrics.counter(MetricId::kStoreOperations, {0, 0}).value(), 0U);
 }
 
+TEST(Metrics, AGaugeWithPartsIsTheLowest) {
+  Gauge gauge;
+  gauge.set(5);
+  auto low = gauge.part();
+  const auto high = gauge.part();
+  high->set(100);
+  low->set(-3);
+  EXPECT_EQ(gauge.value(), -3);
+  high->set(50);
+  EXPECT_EQ(gauge.value(), -3);
+  low->set(70);
+  EXPECT_EQ(gauge.value(), 50);
+  high->set(90);
+  low.reset();
+  EXPECT_EQ(gauge.value(), 90);
+}
+
 TEST(Metrics, RendersPrometheusText) {
   Metrics metrics;
   metrics.counter(MetricId::kStoreOperations, {3, 0}).add(2);
