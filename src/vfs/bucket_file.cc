@@ -8,10 +8,12 @@
 
 namespace millrace {
 
-BucketFile::BucketFile(BlockCache& cache, ObjectVersion object, std::shared_ptr<BucketView> view,
-                       std::string directory, std::string name, FileAccounts accounts)
+BucketFile::BucketFile(BlockCache& cache, ObjectVersion object, const NodeAttributes& attributes,
+                       std::shared_ptr<BucketView> view, std::string directory, std::string name,
+                       FileAccounts accounts)
     : cache_(cache),
       object_(std::move(object)),
+      attributes_(attributes),
       view_(std::move(view)),
       directory_(std::move(directory)),
       name_(std::move(name)),

@@ -16,10 +16,12 @@ namespace millrace {
 class BucketFile final : public OpenFile, public std::enable_shared_from_this<BucketFile> {
  public:
   // `directory` and `name` are where the view has it. The cache outlives the file.
-  BucketFile(BlockCache& cache, ObjectVersion object, std::shared_ptr<BucketView> view,
-             std::string directory, std::string name, FileAccounts accounts);
+  BucketFile(BlockCache& cache, ObjectVersion object, const NodeAttributes& attributes,
+             std::shared_ptr<BucketView> view, std::string directory, std::string name,
+             FileAccounts accounts);
 
   std::uint64_t size() const override { return object_.size(); }
+  NodeAttributes attributes() const override { return attributes_; }
   void read(const RequestContext& context, ByteRange range, Completion<Slice> done) override;
   Result<std::unique_ptr<CompleteObject>> complete(const RequestContext& context) override;
   void count_handed_out(const RequestContext& context) override;
@@ -33,6 +35,7 @@ class BucketFile final : public OpenFile, public std::enable_shared_from_this<Bu
 
   BlockCache& cache_;
   const ObjectVersion object_;
+  const NodeAttributes attributes_;
   const std::shared_ptr<BucketView> view_;
   const std::string directory_;
   const std::string name_;

@@ -20,6 +20,15 @@ std::unexpected<Status> no_such_path(std::string_view path) {
   return failure(StatusCode::kNotFound, fmt::format("there is no '/buckets/{}'", path));
 }
 
+NodeAttributes file_attributes(NodeNumber number, const BucketEntry& entry) {
+  return {.number = number,
+          .kind = NodeKind::kFile,
+          .permissions = kBucketFilePermissions,
+          .size = entry.size,
+          .modified = entry.modified,
+          .lifetime = NodeLifetime::kShort};
+}
+
 // Stands between the path of a file and the identity of its object: no name has it.
 constexpr char kIdentityMark = '\0';
 
@@ -109,12 +118,7 @@ Result<NodeAttributes> BucketsTree::add(const Place& directory, const BucketEntr
   if (!entry.is_directory()) text += kIdentityMark + entry.identity.value();
   MR_ASSIGN_OR_RETURN(const NodeNumber number, parts_.paths.add(text));
   if (entry.is_directory()) return directory_attributes(number);
-  return NodeAttributes{.number = number,
-                        .kind = NodeKind::kFile,
-                        .permissions = kBucketFilePermissions,
-                        .size = entry.size,
-                        .modified = entry.modified,
-                        .lifetime = NodeLifetime::kShort};
+  return file_attributes(number, entry);
 }
 
 void BucketsTree::keep_numbers() {
@@ -221,12 +225,13 @@ Result<std::string> BucketsTree::read_link(const RequestContext& /*context*/,
   return failure(StatusCode::kInvalidArgument, "this is no symlink");
 }
 
-std::shared_ptr<BucketFile> BucketsTree::file(const Place& place, const BucketEntry& entry,
+std::shared_ptr<BucketFile> BucketsTree::file(NodeNumber number, const Place& place,
+                                              const BucketEntry& entry,
                                               std::shared_ptr<const Caller> opener) const {
   return std::make_shared<BucketFile>(
       parts_.cache,
       ObjectVersion(place.bucket->id, ObjectKey(place.key), entry.identity, entry.size),
-      place.bucket->view, place.directory(), place.name(),
+      file_attributes(number, entry), place.bucket->view, place.directory(), place.name(),
       FileAccounts(parts_.observer, place.bucket->path, std::move(opener)));
 }
 
@@ -235,7 +240,7 @@ Result<std::shared_ptr<OpenFile>> BucketsTree::open(const RequestContext& contex
   MR_ASSIGN_OR_RETURN(const Place at, place(node));
   if (at.is_directory()) return failure(StatusCode::kInvalidArgument, "only a file can be opened");
   MR_ASSIGN_OR_RETURN(const BucketEntry found, entry(context, at));
-  return file(at, found, context.caller());
+  return file(node, at, found, context.caller());
 }
 
 Result<std::vector<NodeFact>> BucketsTree::facts(const RequestContext& context, NodeNumber node) {
@@ -244,7 +249,7 @@ Result<std::vector<NodeFact>> BucketsTree::facts(const RequestContext& context, 
   std::vector<NodeFact> facts{{"store", at.bucket->id.value()}, {"key", at.key}};
   if (at.is_directory()) return facts;
   MR_ASSIGN_OR_RETURN(const BucketEntry found, entry(context, at));
-  MR_ASSIGN_OR_RETURN(std::string cached, file(at, found, nullptr)->cached(context));
+  MR_ASSIGN_OR_RETURN(std::string cached, file(node, at, found, nullptr)->cached(context));
   facts.push_back({"etag", found.identity.value()});
   facts.push_back({"cached", std::move(cached)});
   return facts;

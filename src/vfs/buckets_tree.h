@@ -90,7 +90,7 @@ class BucketsTree final : public Tree {
   // The entry of a node inside a bucket, which still is of its kind: kNotFound otherwise.
   Result<BucketEntry> entry(const RequestContext& context, const Place& place);
   // `opener` is null when nothing will be read.
-  std::shared_ptr<BucketFile> file(const Place& place, const BucketEntry& entry,
+  std::shared_ptr<BucketFile> file(NodeNumber number, const Place& place, const BucketEntry& entry,
                                    std::shared_ptr<const Caller> opener) const;
   NodeAttributes directory_attributes(NodeNumber number) const;
   // Of a child, whose number is remembered from now on.

@@ -24,6 +24,8 @@ class OpenFile {
   virtual ~OpenFile() = default;
 
   virtual std::uint64_t size() const = 0;
+  // Those that it had at the open, whether or not the tree knows the node still.
+  virtual NodeAttributes attributes() const = 0;
   // Delivers the range, cut at the end of the file; nothing beyond it. kPreconditionFailed when the
   // object behind it was replaced: the file cannot be read any more. Otherwise as the cache.
   virtual void read(const RequestContext& context, ByteRange range, Completion<Slice> done) = 0;

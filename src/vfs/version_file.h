@@ -21,6 +21,7 @@ class VersionFile final : public OpenFile, public std::enable_shared_from_this<V
               std::shared_ptr<const Caller> opener);
 
   std::uint64_t size() const override { return entry_.size(); }
+  NodeAttributes attributes() const override { return tree_->attributes_of(entry_); }
   void read(const RequestContext& context, ByteRange range, Completion<Slice> done) override;
   Result<std::unique_ptr<CompleteObject>> complete(const RequestContext& context) override;
   void count_handed_out(const RequestContext& context) override;

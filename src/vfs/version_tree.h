@@ -82,6 +82,8 @@ class VersionTree final : public Tree, public std::enable_shared_from_this<Versi
       MR_EXCLUDES(mutex_);
   const VersionReads& reads() const { return reads_; }
 
+  NodeAttributes attributes_of(const ManifestEntry& entry) const;
+
  private:
   // What `read` finds in the manifest about a node; with the newest layout where pages of ours are
   // gone. `read` may be called twice.
@@ -89,7 +91,6 @@ class VersionTree final : public Tree, public std::enable_shared_from_this<Versi
   auto ask(const RequestContext& context, NodeNumber node, Read read)
       -> decltype(read(std::declval<const Manifest&>()));
   std::shared_ptr<const VersionObjects> objects_of(std::shared_ptr<const Manifest> manifest) const;
-  NodeAttributes attributes_of(const ManifestEntry& entry) const;
 
   const Identity identity_;
   const Reopen reopen_;

@@ -112,12 +112,33 @@ TEST_F(MountSemanticsTest, S8OpenFilesOfBucketsArePinned) {
   succeed("mv live/f.new live/f");
   EXPECT_EQ(direct(15'998'976), std::strerror(ESTALE));
   EXPECT_EQ(direct(0), "b") << "what is cached reads on";
+  struct stat found{};
+  EXPECT_EQ(::fstat(file.descriptor(), &found), 0) << std::strerror(errno);
+  EXPECT_EQ(found.st_size, 16'000'000);
   EXPECT_TRUE(becomes(
       [this] {
         const auto again = File::open(path("mnt/buckets/live/f"), O_RDONLY);
         return again && bytes_at(*again, 15'998'976, 1) == "a";
       },
       kFiveSeconds));
+}
+
+TEST_F(MountSemanticsTest, S8WhoReadsACachedFileWhileItIsReplacedComesToItsEnd) {
+  mount_tree();
+  const std::string content(1'000'000, 'b');
+  write("live/f", content);
+  ASSERT_TRUE(becomes([this] { return exists("mnt/buckets/live/f"); }, kFiveSeconds));
+  const File file = File::open(path("mnt/buckets/live/f"), O_RDONLY).value();
+  EXPECT_EQ(bytes_at(file, 0, 2'000'000), content);
+  const ino_t before = number("mnt/buckets/live/f");
+  write("live/f.new", "another");
+  succeed("mv live/f.new live/f");
+  ASSERT_TRUE(becomes([&] { return number("mnt/buckets/live/f") != before; }, kFiveSeconds));
+  // What the kernel was told of the first one is as old by now.
+  EXPECT_EQ(bytes_at(file, 0, 2'000'000), content);
+  struct stat found{};
+  EXPECT_EQ(::fstat(file.descriptor(), &found), 0) << std::strerror(errno);
+  EXPECT_EQ(found.st_size, 1'000'000);
 }
 
 TEST_F(MountSemanticsTest, S10FactsOfBuckets) {

@@ -31,6 +31,7 @@ class CheckedFile final : public OpenFile {
  public:
   CheckedFile(HeldCounts& counts, int checks) : counts_(counts), checks_(checks) {}
   std::uint64_t size() const override { return kGiB; }
+  NodeAttributes attributes() const override { return {}; }
   void read(const RequestContext&, ByteRange, Completion<Slice> done) override {
     done.complete(failure(StatusCode::kUnsupported, "nobody reads it"));
   }

@@ -2,6 +2,7 @@
 #include "frontends/fuse/fuse_pins.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -44,6 +45,19 @@ class FusePinsTest : public ::testing::Test {
     const ssize_t got = ::pread(file.descriptor(), page, sizeof(page), offset);
     return got < 0 ? std::string(std::strerror(errno)) : std::string(page, 1);
   }
+  // Until the kernel has asked for attributes again, as it does once those that it was told are
+  // old. False when it does not in time, or when `look` fails.
+  template <class Look>
+  bool holds_when_asked_again(Look look) {
+    const std::uint64_t before = world.requests(FuseMetricOperation::kGetattr);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (std::chrono::steady_clock::now() < deadline) {
+      if (!look()) return false;
+      if (world.requests(FuseMetricOperation::kGetattr) > before) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    return false;
+  }
 
   FuseWorld world;
   const LogCapture quiet;
@@ -71,6 +85,28 @@ TEST_F(FusePinsTest, S8WhatIsCachedOfAnOpenFileReadsOnHoweverManyOthersAreUsed) 
          std::chrono::steady_clock::now() < deadline)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_EQ(world.connection().pins.file(pinned), nullptr);
+}
+
+TEST_F(FusePinsTest, S8AnOpenFileIsReadToItsEndAndHasItsAttributesWhenTheStoreHasAnother) {
+  const std::string content(kMiB, 'b');
+  put("f", content);
+  ASSERT_NO_FATAL_FAILURE(world.mount("/", FuseOpening::kPassthrough));
+  const File file = File::open(world.mounted("buckets/live/f"), O_RDONLY).value();
+  std::string got(content.size() + 1, 'x');
+  ASSERT_EQ(::pread(file.descriptor(), got.data(), got.size(), 0), kMiB) << std::strerror(errno);
+  const NodeNumber pinned = node("buckets/live/f");
+  put("f", "another");
+  while (node("buckets/live/f") == pinned)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  struct stat found{};
+  EXPECT_TRUE(holds_when_asked_again([&] { return ::fstat(file.descriptor(), &found) == 0; }))
+      << std::strerror(errno);
+  EXPECT_EQ(found.st_size, kMiB);
+  // The last read of who copies a file reaches behind its end, so the kernel wants to know that.
+  EXPECT_TRUE(holds_when_asked_again([&] {
+    return ::pread(file.descriptor(), got.data(), got.size(), kMiB - 100) == 100;
+  })) << std::strerror(errno);
+  EXPECT_EQ(got.substr(0, 100), content.substr(0, 100));
 }
 
 }  // namespace

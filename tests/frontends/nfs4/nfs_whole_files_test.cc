@@ -21,6 +21,7 @@ class FiveBytes final : public CompleteObject {
 class MaybeWholeFile final : public OpenFile {
  public:
   std::uint64_t size() const override { return 5; }
+  NodeAttributes attributes() const override { return {}; }
   void read(const RequestContext& /*context*/, ByteRange /*range*/,
             Completion<Slice> done) override {
     done.complete(Slice::copy_of("bytes"));
