@@ -178,9 +178,12 @@ Status BucketsTree::read_directory(const RequestContext& context, NodeNumber dir
 }
 
 Status BucketsTree::show_buckets(std::uint64_t cookie, const Visitor& visitor) {
-  std::uint64_t place = 0;
-  for (const auto& [name, bucket] : buckets_) {
-    if (place++ < cookie) continue;
+  // Settings come and go: what follows a cookie must not depend on which buckets are there.
+  std::map<std::uint64_t, std::string> by_cookie;
+  for (const auto& [name, bucket] : buckets_)
+    by_cookie.emplace(hash_of(named_node(NamedNodes::kBuckets, name + "/")), name);
+  for (auto it = by_cookie.upper_bound(cookie); it != by_cookie.end(); ++it) {
+    const auto& [place, name] = *it;
     MR_ASSIGN_OR_RETURN(const NodeAttributes attributes,
                         add({.path = "", .bucket = nullptr, .key = ""}, {.text = name + "/"}));
     if (!visitor({.name = name, .attributes = attributes, .cookie = place})) break;

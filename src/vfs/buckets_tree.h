@@ -52,7 +52,8 @@ class BucketsTree final : public Tree {
                                 std::string_view name) override;
   Result<NodeNumber> parent(const RequestContext& context, NodeNumber node) override;
   // A cookie is the hash of the last child shown, which stays a place in the order of names when
-  // that child is gone. Memory is bounded by pages, whatever the directory has.
+  // that child is gone; buckets come in the order of their hashes. Memory is bounded by pages,
+  // whatever the directory has.
   Status read_directory(const RequestContext& context, NodeNumber directory, std::uint64_t cookie,
                         const Visitor& visitor) override;
   // Always kInvalidArgument: objects are no symlinks.

@@ -5,8 +5,8 @@
 namespace millrace {
 
 FileSystem::Root::Root(Tree& datasets, Tree* buckets, WallTime started) : started_(started) {
-  if (buckets != nullptr) children_.push_back({"buckets", buckets_node(), buckets});
-  children_.push_back({"datasets", datasets_node(), &datasets});
+  if (buckets != nullptr) children_.push_back({"buckets", buckets_node(), buckets, 1});
+  children_.push_back({"datasets", datasets_node(), &datasets, 2});
 }
 
 Result<NodeAttributes> FileSystem::Root::attributes(const RequestContext& /*context*/,
@@ -33,11 +33,11 @@ Result<NodeNumber> FileSystem::Root::parent(const RequestContext& /*context*/,
 
 Status FileSystem::Root::read_directory(const RequestContext& context, NodeNumber /*directory*/,
                                         std::uint64_t cookie, const Visitor& visitor) {
-  for (std::uint64_t place = cookie; place < children_.size(); ++place) {
-    const Child& child = children_[place];
+  for (const Child& child : children_) {
+    if (child.cookie <= cookie) continue;
     MR_ASSIGN_OR_RETURN(const NodeAttributes attributes,
                         child.tree->attributes(context, child.number));
-    if (!visitor({.name = child.name, .attributes = attributes, .cookie = place + 1})) break;
+    if (!visitor({.name = child.name, .attributes = attributes, .cookie = child.cookie})) break;
   }
   return {};
 }

@@ -29,10 +29,13 @@ class FileSystem::Root final : public Tree {
     std::string_view name;
     NodeNumber number;
     Tree* tree;
+    // The same whatever else there is: a listing may be taken up after a restart with other
+    // settings.
+    std::uint64_t cookie;
   };
 
   const WallTime started_;
-  std::vector<Child> children_;
+  std::vector<Child> children_;  // In the order of their cookies.
 };
 
 }  // namespace millrace

@@ -213,6 +213,53 @@ TEST_F(BucketsTreeTest, AListingGoesOnAfterARestart) {
   EXPECT_EQ(std::ranges::adjacent_find(shown), shown.end());
 }
 
+// A gateway that shows these buckets.
+std::unique_ptr<VfsWorld> world_of(const Names& buckets) {
+  std::vector<BucketExport> exports;
+  for (const std::string& name : buckets) {
+    exports.push_back({.name = name,
+                       .store = std::make_shared<MemoryObjectStore>(),
+                       .id = StoreId("memory://" + name)});
+  }
+  return std::make_unique<VfsWorld>(FileSystemPolicy(), std::move(exports));
+}
+
+// The first `entries_max` names of a directory behind a cookie, which becomes that of the last.
+Names list(VfsWorld& world, NodeNumber directory, std::size_t entries_max, std::uint64_t& cookie) {
+  Names names;
+  const auto show = [&](const NodeEntry& entry) {
+    names.emplace_back(entry.name);
+    cookie = entry.cookie;
+    return names.size() < entries_max;
+  };
+  EXPECT_TRUE(world.files().read_directory(world.context, directory, cookie, show).ok());
+  return names;
+}
+
+// A restart may change the settings, and so which buckets there are.
+TEST(BucketsTree, S18AListingOfBucketsIsTakenUpWhicheverComeAndGo) {
+  const auto before = world_of({"a", "b", "c", "d", "e"});
+  const auto after = world_of({"b", "c", "d", "e", "f"});
+  for (std::size_t stop = 1; stop <= 5; ++stop) {
+    std::uint64_t cookie = 0;
+    const Names first = list(*before, buckets_node(), stop, cookie);
+    const Names rest = list(*after, buckets_node(), 100, cookie);
+    for (const std::string name : {"b", "c", "d", "e"}) {
+      EXPECT_EQ(std::ranges::count(first, name) + std::ranges::count(rest, name), 1)
+          << name << " when " << stop << " were shown";
+    }
+  }
+}
+
+TEST(BucketsTree, S18AListingOfTheRootIsTakenUpWhetherOrNotThereAreBuckets) {
+  const auto with = world_of({"a"});
+  const auto without = world_of({});
+  std::uint64_t cookie = 0;
+  EXPECT_EQ(list(*with, root_node(), 1, cookie), Names{"buckets"});
+  EXPECT_EQ(list(*without, root_node(), 100, cookie), Names{"datasets"});
+  EXPECT_EQ(list(*with, root_node(), 100, cookie), Names());
+}
+
 TEST_F(BucketsTreeTest, CachedFilesAreReadWhileTheStoreIsAway) {
   world.put("d/f", "content");
   const NodeNumber file = world.at("buckets/train/d/f").number;
