@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/at_hand.h"
 #include "base/log.h"
 
 namespace millrace {
@@ -281,29 +282,67 @@ Result<NodeNumber> DatasetsTree::parent(const RequestContext& context, NodeNumbe
   return std::visit([](const auto& kind) { return number_of(parent_path(kind.path)); }, found);
 }
 
+Result<std::map<std::uint64_t, DatasetsTree::Child>> DatasetsTree::children(
+    const RequestContext& context, const std::string& path) {
+  // Names come and go: what follows a cookie must not depend on which are there.
+  std::map<std::uint64_t, Child> children;
+  const auto add_child = [&](const std::string& name, std::variant<Node, VersionEntry> what) {
+    children.emplace(hash_of(number_of(path_below(path, name))), Child{name, std::move(what)});
+  };
+  MR_ASSIGN_OR_RETURN(const std::optional<DatasetName> dataset, dataset_at(context, path));
+  if (!dataset) {
+    MR_ASSIGN_OR_RETURN(const std::vector<std::string> names, components(context, path));
+    for (const std::string& name : names)
+      add_child(name, Node(Directory{path_below(path, name)}));
+    return children;
+  }
+  MR_ASSIGN_OR_RETURN(const Names names, this->names(context, *dataset));
+  for (const VersionEntry& version : names.versions)
+    add_child(version.ref.version.text(), version);
+  for (const AliasEntry& alias : names.aliases) {
+    const std::string& name = alias.alias.text();
+    add_child(name, Node(Alias{.path = path_below(path, name), .target = alias.target->text()}));
+  }
+  return children;
+}
+
+Result<NodeEntry> DatasetsTree::listed(const RequestContext& context, const Child& child) {
+  NodeEntry entry;
+  if (const Node* node = std::get_if<Node>(&child.what)) {
+    MR_ASSIGN_OR_RETURN(entry.attributes, add(*node));
+    return entry;
+  }
+  MR_ASSIGN_OR_RETURN(const TreeNumber number,
+                      versions_.number_of(std::get<VersionEntry>(child.what)));
+  if (const std::shared_ptr<VersionTree> tree = versions_.opened(number)) {
+    // What was opened may still have to be fetched.
+    const AtHandOnly at_hand(AtHandOnly::Reach::kDisk);
+    const Result<NodeAttributes> root = root_attributes(context, *tree);
+    if (root) {
+      entry.attributes = *root;
+      return entry;
+    }
+  }
+  entry.attributes = {.number = version_node(number, Manifest::root()),
+                      .kind = NodeKind::kDirectory,
+                      .permissions = kListPermissions,
+                      .modified = started_,
+                      .lifetime = NodeLifetime::kShort};
+  entry.has_attributes = false;
+  return entry;
+}
+
 Status DatasetsTree::read_directory(const RequestContext& context, NodeNumber directory,
                                     std::uint64_t cookie, const Visitor& visitor) {
   MR_ASSIGN_OR_RETURN(const std::string path, directory_path(context, directory));
-  MR_ASSIGN_OR_RETURN(const std::optional<DatasetName> dataset, dataset_at(context, path));
-  std::vector<std::string> shown;
-  if (dataset) {
-    MR_ASSIGN_OR_RETURN(const Names names, this->names(context, *dataset));
-    for (const VersionEntry& version : names.versions)
-      shown.push_back(version.ref.version.text());
-    for (const AliasEntry& alias : names.aliases)
-      shown.push_back(alias.alias.text());
-  } else {
-    MR_ASSIGN_OR_RETURN(shown, components(context, path));
-  }
-  // Names come and go: what follows a cookie must not depend on which are there.
-  std::map<std::uint64_t, std::string> by_cookie;
-  for (std::string& name : shown)
-    by_cookie.emplace(hash_of(number_of(path_below(path, name))), std::move(name));
-  for (auto it = by_cookie.upper_bound(cookie); it != by_cookie.end(); ++it) {
-    const Result<NodeAttributes> attributes = lookup(context, directory, it->second);
-    // Gone since; or its manifest cannot be read, which whoever asks for it is told.
-    if (!attributes) continue;
-    if (!visitor({.name = it->second, .attributes = *attributes, .cookie = it->first})) break;
+  MR_ASSIGN_OR_RETURN(const auto children, this->children(context, path));
+  for (auto it = children.upper_bound(cookie); it != children.end(); ++it) {
+    Result<NodeEntry> entry = listed(context, it->second);
+    if (!entry && entry.error() == StatusCode::kNotFound) continue;
+    if (!entry) return entry.error();
+    entry->name = it->second.name;
+    entry->cookie = it->first;
+    if (!visitor(*entry)) break;
   }
   return {};
 }

@@ -62,6 +62,10 @@ class DatasetsTree final : public Tree {
     std::string target;
   };
   using Node = std::variant<Directory, Alias>;
+  struct Child {
+    std::string name;
+    std::variant<Node, VersionEntry> what;
+  };
   struct Names {
     std::vector<VersionEntry> versions;
     std::vector<AliasEntry> aliases;
@@ -79,6 +83,12 @@ class DatasetsTree final : public Tree {
   Result<std::vector<std::string>> components(const RequestContext& context,
                                               const std::string& path,
                                               RecentWait wait = RecentWait::kForAnswer);
+  // Of a directory, by their cookies.
+  Result<std::map<std::uint64_t, Child>> children(const RequestContext& context,
+                                                  const std::string& path);
+  // Without its name and its cookie. Waits for no manifest: of a version that nobody has opened
+  // only the number is known. kNotFound when it is gone since.
+  Result<NodeEntry> listed(const RequestContext& context, const Child& child);
   // By what the registry says.
   Result<NodeAttributes> lookup_listed(const RequestContext& context, const std::string& path,
                                        std::string_view name, RecentWait wait);

@@ -43,6 +43,9 @@ struct NodeEntry {
   NodeAttributes attributes;
   // Where the listing goes on after this one.
   std::uint64_t cookie = 0;
+  // False where only number and kind are known: a listing does not wait for the rest. Whoever wants
+  // it looks the name up.
+  bool has_attributes = true;
 };
 
 }  // namespace millrace

@@ -12,10 +12,24 @@ namespace millrace {
 Result<std::shared_ptr<VersionTree>> VersionTrees::of(const RequestContext& context,
                                                       const VersionEntry& entry) {
   const CurrentRequest current(context);
-  MR_ASSIGN_OR_RETURN(
-      const NumberedTree tree,
-      parts_.numbers.number_of(entry.ref, entry.facts->reservation, entry.facts->layout));
+  MR_ASSIGN_OR_RETURN(const NumberedTree tree, numbered(entry));
   return open(context, tree);
+}
+
+Result<TreeNumber> VersionTrees::number_of(const VersionEntry& entry) {
+  MR_ASSIGN_OR_RETURN(const NumberedTree tree, numbered(entry));
+  MR_RETURN_IF_ERROR(check_lives(tree));
+  return tree.number;
+}
+
+Result<NumberedTree> VersionTrees::numbered(const VersionEntry& entry) {
+  return parts_.numbers.number_of(entry.ref, entry.facts->reservation, entry.facts->layout);
+}
+
+Status VersionTrees::check_lives(const NumberedTree& tree) {
+  MutexLock lock(mutex_);
+  if (!purged_.contains(tree.number.value())) return {};
+  return {StatusCode::kNotFound, fmt::format("{} is purged", tree.ref.text())};
 }
 
 Result<std::shared_ptr<VersionTree>> VersionTrees::find(const RequestContext& context,
@@ -50,12 +64,7 @@ Result<bool> VersionTrees::drop_if_purged(const RequestContext& context, TreeNum
 
 Result<std::shared_ptr<VersionTree>> VersionTrees::open(const RequestContext& context,
                                                         const NumberedTree& tree) {
-  {
-    MutexLock lock(mutex_);
-    if (purged_.contains(tree.number.value())) {
-      return failure(StatusCode::kNotFound, fmt::format("{} is purged", tree.ref.text()));
-    }
-  }
+  MR_RETURN_IF_ERROR(check_lives(tree));
   if (std::shared_ptr<VersionTree> known = opened(tree.number)) return known;
   MR_ASSIGN_OR_RETURN(std::shared_ptr<const Manifest> manifest, find_manifest(context, tree));
   const auto reopen = [this, tree](const RequestContext& asking) {

@@ -31,6 +31,11 @@ class VersionTrees {
   // A version that can be read, as the registry tells it.
   Result<std::shared_ptr<VersionTree>> of(const RequestContext& context, const VersionEntry& entry)
       MR_EXCLUDES(mutex_);
+  // The number of such a version, for which nothing of it has to be had. kNotFound when it is
+  // purged.
+  Result<TreeNumber> number_of(const VersionEntry& entry) MR_EXCLUDES(mutex_);
+  // Null when it is not open. Does not block.
+  std::shared_ptr<VersionTree> opened(TreeNumber number) MR_EXCLUDES(mutex_);
   // Asks the registry whether a version is gone for good. From then on it is not found here either,
   // although it may be cached. False when it is not, and for what was never served here.
   Result<bool> drop_if_purged(const RequestContext& context, TreeNumber number) MR_EXCLUDES(mutex_);
@@ -53,8 +58,8 @@ class VersionTrees {
   // Opened trees that are kept; those in use stay anyway.
   static constexpr std::size_t kTreesMax = 256;
 
-  // Null when it is not open.
-  std::shared_ptr<VersionTree> opened(TreeNumber number) MR_EXCLUDES(mutex_);
+  Result<NumberedTree> numbered(const VersionEntry& entry);
+  Status check_lives(const NumberedTree& tree) MR_EXCLUDES(mutex_);
   Result<std::shared_ptr<VersionTree>> open(const RequestContext& context, const NumberedTree& tree)
       MR_EXCLUDES(mutex_);
   Result<std::shared_ptr<const Manifest>> open_manifest(const VersionLayout& layout);

@@ -13,6 +13,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/at_hand.h"
 #include "base/log.h"
 #include "tests/dataset/version_world.h"
 #include "tests/vfs/buckets_world.h"
@@ -410,6 +411,45 @@ TEST_F(SemanticsTest, S19AStoreThatIsAwayAtTheStart) {
     EXPECT_TRUE(is_unanswered(
         world.files().read_directory(soon(), directory, 0, [](const NodeEntry&) { return true; })));
   }
+}
+
+TEST_F(SemanticsTest, S19AVersionIsListedWhoseManifestCannotBeHad) {
+  world.patience = std::chrono::milliseconds(1);
+  world.start();
+  world.tree.write("f", "version");
+  publish("a@v1");
+  world.tree.write("g", "so that its manifest is another");
+  publish("a@v2");
+  set_alias("v1");
+  EXPECT_EQ(content("datasets/a/v1/f"), "version");
+  const NodeNumber directory = world.at("datasets/a").number;
+  std::map<std::string, NodeAttributes> listed;
+  const auto list = [&] {
+    listed.clear();
+    const Status status =
+        world.files().read_directory(soon(), directory, 0, [&](const NodeEntry& entry) {
+          listed.emplace(entry.name, entry.attributes);
+          return true;
+        });
+    EXPECT_TRUE(status.ok()) << status.to_string();
+    ASSERT_EQ(listed.size(), 3u);
+    EXPECT_EQ(listed.at("current").kind, NodeKind::kSymlink);
+    EXPECT_EQ(listed.at("v1").kind, NodeKind::kDirectory);
+    EXPECT_EQ(listed.at("v2").kind, NodeKind::kDirectory);
+  };
+  {
+    const AtHandOnly at_hand(AtHandOnly::Reach::kDisk);
+    ASSERT_NO_FATAL_FAILURE(list());
+    EXPECT_FALSE(at_hand.refused()) << "nobody has to wait for a list that is known";
+  }
+  for (const Fault::Kind kind : {Fault::Kind::kFailBefore, Fault::Kind::kHang}) {
+    world.faulty->set_plan(random_faults(1, {{1.0, {.kind = kind}}}));
+    world.pass_lifetime();
+    ASSERT_NO_FATAL_FAILURE(list());
+    EXPECT_TRUE(is_unanswered(world.files().resolve(soon(), "datasets/a/v2").error()));
+  }
+  world.faulty->set_plan(no_faults());
+  EXPECT_EQ(world.at("datasets/a/v2").number, listed.at("v2").number);
 }
 
 TEST_F(SemanticsTest, S19AStoreThatHangs) {

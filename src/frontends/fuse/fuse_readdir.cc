@@ -35,7 +35,8 @@ class FuseListing {
     bytes_.reserve(bytes_max_);
   }
 
-  // False when it does not fit any more. Without attributes the kernel asks for them by itself.
+  // False when it does not fit any more. Without attributes the kernel asks for them by itself,
+  // when somebody wants them.
   bool add(std::string_view name, std::uint64_t number, std::uint32_t type, std::uint64_t offset,
            const std::optional<fuse_entry_out>& attributes) {
     const std::size_t head = with_attributes_ ? sizeof(fuse_entry_out) : 0;
@@ -85,8 +86,10 @@ Status list(FuseCall& call, std::uint64_t offset, FuseListing& listing) {
   return connection.parts.tree.read_directory(
       call.context(), call.node(), cookie, [&](const NodeEntry& child) {
         const NodeAttributes& node = child.attributes;
+        std::optional<fuse_entry_out> attributes;
+        if (child.has_attributes) attributes = connection.entry(call.node(), node);
         return listing.add(child.name, node.number.value(), listed_type(node.kind),
-                           child.cookie + kDots, connection.entry(call.node(), node));
+                           child.cookie + kDots, attributes);
       });
 }
 

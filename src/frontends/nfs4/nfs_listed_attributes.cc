@@ -23,7 +23,22 @@ NfsListedAttributes::Form NfsListedAttributes::make_form(const NfsNode& node) co
   return form;
 }
 
+void NfsListedAttributes::write_name(XdrWriter& writer, const NfsNode& node) const {
+  const NfsBitmap given = attributes_.given(wanted_) & kOfNames;
+  XdrWriter values;
+  given.for_each([&](NfsAttribute attribute) {
+    if (attribute == NfsAttribute::kRdattrError) {
+      values.enumeration(NfsStatus::kDelay);
+    } else {
+      attributes_.write_value(values, attribute, node);
+    }
+  });
+  given.write(writer);
+  writer.opaque(values.written());
+}
+
 void NfsListedAttributes::write(XdrWriter& writer, const NfsNode& node) {
+  if (is_partial(node)) return write_name(writer, node);
   Form& form = forms_[static_cast<std::size_t>(node.attributes.kind)];
   if (form.bytes.empty() || form.exported != node.place.exported) form = make_form(node);
   for (const OwnValue& value : form.own)

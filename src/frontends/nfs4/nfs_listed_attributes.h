@@ -16,10 +16,27 @@ class NfsListedAttributes {
   NfsListedAttributes(const NfsAttributeWriter& attributes, const NfsBitmap& wanted)
       : attributes_(attributes), wanted_(wanted) {}
 
-  // As NfsAttributeWriter::write() does.
+  // Whether a node has to be asked for: what is wanted of it is not known, and the client does not
+  // take that for an answer.
+  bool lacks(const NfsNode& node) const {
+    return is_partial(node) && !wanted_.contains(NfsAttribute::kRdattrError);
+  }
+  // As NfsAttributeWriter::write() does. Of what is not known it says so (rdattr_error).
   void write(XdrWriter& writer, const NfsNode& node);
 
  private:
+  // What a listing may not know of a node.
+  static constexpr NfsBitmap kStored = {NfsAttribute::kMode, NfsAttribute::kTimeAccess,
+                                        NfsAttribute::kTimeMetadata, NfsAttribute::kTimeModify};
+  // Enough for a name in a list. Clients take who has fsid and handle too for a node like others.
+  static constexpr NfsBitmap kOfNames = {NfsAttribute::kType, NfsAttribute::kRdattrError,
+                                         NfsAttribute::kFileId, NfsAttribute::kMountedOnFileId};
+
+  bool is_partial(const NfsNode& node) const {
+    return !node.has_attributes && wanted_.contains_any(kStored);
+  }
+  void write_name(XdrWriter& writer, const NfsNode& node) const;
+
   // The value of an attribute that each node has of its own, and where it stands.
   struct OwnValue {
     NfsAttribute attribute;

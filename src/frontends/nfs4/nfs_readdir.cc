@@ -78,6 +78,8 @@ class Listing {
     if (++entries_ == kManyEntries) results_.reserve(size_max_ - results_.size());
     return true;
   }
+  // NfsListedAttributes::lacks().
+  bool lacks(const NfsNode& child) const { return attributes_.lacks(child); }
   bool full() const { return full_; }
   std::uint64_t entries() const { return entries_; }
 
@@ -110,11 +112,15 @@ NfsStatus nfs_readdir(NfsCompound& call) {
   const NfsAttributeWriter attributes = nfs_attribute_writer(call, arguments->wanted, *directory);
   Listing listing(results, size_max, attributes, arguments->wanted);
   const std::uint64_t after = arguments->cookie == 0 ? 0 : arguments->cookie - kReservedCookies;
-  const NfsStatus status = call.view().read_directory(
-      call.context(), directory->place, after,
-      [&listing](std::string_view name, const NfsNode& child, std::uint64_t cookie) {
-        return listing.add(name, child, cookie);
-      });
+  NfsStatus unknown = NfsStatus::kOk;
+  const auto show = [&](std::string_view name, const NfsNode& child, std::uint64_t cookie) {
+    if (!listing.lacks(child)) return listing.add(name, child, cookie);
+    const NfsResult<NfsNode> whole = call.view().node(call.context(), child.place);
+    if (!whole) unknown = whole.error();
+    return whole && listing.add(name, *whole, cookie);
+  };
+  NfsStatus status = call.view().read_directory(call.context(), directory->place, after, show);
+  if (status == NfsStatus::kOk) status = unknown;
   // What is listed already goes out; the failure comes again with the next request.
   if (status != NfsStatus::kOk && listing.entries() == 0) return status;
   if (listing.full() && listing.entries() == 0) return NfsStatus::kTooSmall;

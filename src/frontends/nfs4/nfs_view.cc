@@ -178,6 +178,7 @@ NfsStatus NfsView::read_directory(const RequestContext& context, const NfsPlace&
           child.place.node = entry.attributes.number;
           child.attributes = entry.attributes;
           child.mounted_on = entry.attributes.number.value();
+          child.has_attributes = entry.has_attributes;
           return visitor(entry.name, child, entry.cookie);
         });
     return nfs_status_of(status, NfsAttempt::kNode);

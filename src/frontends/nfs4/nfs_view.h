@@ -33,6 +33,8 @@ struct NfsNode {
   // The number of the directory that it covers, for the root of an export; else its own. Of the
   // current file handle it is looked up when it is wanted: NfsView::mounted_on().
   std::uint64_t mounted_on = 0;
+  // False in listings, where only number and kind are known (NodeEntry).
+  bool has_attributes = true;
 };
 
 // The tree as one client sees it during one request: the exports that it may see, and the

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -97,6 +98,21 @@ TEST_F(FuseLookupTest, S21ANameIsNotAbsentBecauseItsVersionIsNotKnown) {
   std::filesystem::rename(world.state.path("away"), world.state.path("trees"));
   world.take_over();
   EXPECT_EQ(error_at("d/f"), 0);
+}
+
+TEST_F(FuseLookupTest, S19AVersionIsListedWhoseManifestCannotBeHad) {
+  world.tree.write("g", "so that its manifest is another");
+  ASSERT_TRUE(world.publish("b@v2"));
+  ASSERT_NO_FATAL_FAILURE(mount("/"));
+  ASSERT_EQ(error_at("datasets/b/v1"), 0);
+  world.faulty->set_plan(random_faults(1, {{1.0, {.kind = Fault::Kind::kFailBefore}}}));
+  std::map<std::string, bool> listed;
+  for (const auto& entry : std::filesystem::directory_iterator(world.mounted("datasets/b")))
+    listed.emplace(entry.path().filename().string(), entry.is_directory());
+  EXPECT_EQ(listed, (std::map<std::string, bool>{{"v1", true}, {"v2", true}}));
+  EXPECT_EQ(error_at("datasets/b/v2"), EIO);
+  world.faulty->set_plan(no_faults());
+  EXPECT_EQ(error_at("datasets/b/v2"), 0);
 }
 
 }  // namespace

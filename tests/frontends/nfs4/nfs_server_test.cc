@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -83,6 +84,9 @@ TEST_F(NfsServerTest, ListingsShowTheAttributesThatNodesHave) {
   ASSERT_TRUE(world_.publish("a/b@v2"));
   NfsConnection connection(world_.port());
   Session session(connection, {.minor_version = 2});
+  // A listing has no more than the names of versions that nobody has opened.
+  session.lookup("/datasets/a/b/v1");
+  session.lookup("/datasets/a/b/v2");
   std::size_t seen = 0;
   for (const char* const path : {"", "/datasets/a/b", "/datasets/a/b/v2"}) {
     for (const NfsListed& entry : session.list(session.lookup(path), 64 * 1024, wanted)) {
@@ -92,6 +96,41 @@ TEST_F(NfsServerTest, ListingsShowTheAttributesThatNodesHave) {
     }
   }
   EXPECT_GE(seen, 1U + 2U + 4U);
+}
+
+TEST_F(NfsServerTest, S19AVersionIsListedWhoseManifestCannotBeHad) {
+  using enum NfsAttribute;
+  world_.tree.write("g", "so that its manifest is another");
+  ASSERT_TRUE(world_.publish("a/b@v2"));
+  NfsConnection connection(world_.port());
+  Session session(connection, {});
+  const std::string opened = session.lookup("/datasets/a/b/v1");
+  const std::string directory = session.lookup("/datasets/a/b");
+  world_.faulty->set_plan(random_faults(1, {{1.0, {.kind = Fault::Kind::kFailBefore}}}));
+  const auto list = [&](std::initializer_list<NfsAttribute> wanted) {
+    std::map<std::string, NfsAttributeValues> listed;
+    for (const NfsListed& entry : session.list(directory, 64 * 1024, wanted))
+      listed.emplace(entry.name, entry.attributes);
+    return listed;
+  };
+  const auto all = list({kType, kRdattrError, kFilehandle, kFileId, kMode, kTimeModify});
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_EQ(all.at("v1").error, NfsStatus::kOk);
+  EXPECT_EQ(all.at("v1").handle, opened);
+  EXPECT_EQ(all.at("v2").error, NfsStatus::kDelay);
+  EXPECT_EQ(all.at("v2").type, NfsFileType::kDirectory);
+  EXPECT_EQ(all.at("v2").handle, "") << "the client asks for it by its name";
+  // What takes no manifest is told without one.
+  const auto numbers = list({kRdattrError, kFileId, kMountedOnFileId});
+  ASSERT_EQ(numbers.size(), 2U);
+  EXPECT_EQ(numbers.at("v2").error, NfsStatus::kOk);
+  EXPECT_EQ(numbers.at("v2").file_id, all.at("v2").file_id);
+  // Who does not ask for errors of entries gets one for the listing.
+  EXPECT_THROW(list({kMode}), std::exception);
+  world_.faulty->set_plan(no_faults());
+  EXPECT_EQ(list({kMode, kFileId}).at("v2").mode, all.at("v1").mode);
+  EXPECT_EQ(session.attributes(session.lookup("/datasets/a/b/v2"), {kFileId}).file_id,
+            all.at("v2").file_id);
 }
 
 TEST_F(NfsServerTest, OpensOfImmutableFilesGetADelegation) {
