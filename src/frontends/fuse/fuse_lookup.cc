@@ -32,13 +32,22 @@ Result<NodeAttributes> lookup_by_handle(FuseCall& call, std::string_view name) {
   return tree.attributes(call.context(), node);
 }
 
-// Node 0 is a name that leads nowhere, and is remembered. Only who knows the directory can say so.
-void answer_absent(FuseCall call, NodeLifetime lifetime) {
-  const auto directory = call.connection().parts.tree.attributes(call.context(), call.node());
-  if (!directory) return call.fail(directory.error(), FuseAttempt::kNode);
-  fuse_entry_out nothing{};
-  nothing.entry_valid = FuseConnection::seconds(lifetime);
-  call.answer_with(nothing);
+// Only who knows the directory can say that a name leads nowhere. In a version that is remembered,
+// by node 0.
+void answer_absent(FuseCall call, const Status& absent) {
+  Tree& tree = call.connection().parts.tree;
+  if (FuseConnection::name_lifetime(call.node()) == NodeLifetime::kForever) {
+    const auto directory = tree.attributes(call.context(), call.node());
+    if (!directory) return call.fail(directory.error(), FuseAttempt::kNode);
+    fuse_entry_out nothing{};
+    nothing.entry_valid = FuseConnection::seconds(NodeLifetime::kForever);
+    return call.answer_with(nothing);
+  }
+  // Not its attributes, for which a store may be asked: what leads to a node does not know one that
+  // is forgotten.
+  const auto above = tree.parent(call.context(), call.node());
+  if (!above) return call.fail(above.error(), FuseAttempt::kNode);
+  call.fail(absent, FuseAttempt::kName);
 }
 
 }  // namespace
@@ -53,12 +62,8 @@ void fuse_lookup(FuseCall call, const FuseRequest& request) {
                 : call.connection().parts.tree.lookup(call.context(), call.node(), *name);
   if (found) return call.answer_with(call.connection().entry(call.node(), *found));
   if (is_handle) return call.fail(found.error(), FuseAttempt::kNode);
-
-  const NodeLifetime lifetime = FuseConnection::name_lifetime(call.node());
-  if (found.error() != StatusCode::kNotFound || lifetime != NodeLifetime::kForever) {
-    return call.fail(found.error(), FuseAttempt::kName);
-  }
-  answer_absent(std::move(call), lifetime);
+  if (found.error() == StatusCode::kNotFound) return answer_absent(std::move(call), found.error());
+  call.fail(found.error(), FuseAttempt::kName);
 }
 
 }  // namespace millrace

@@ -115,5 +115,24 @@ TEST_F(FuseLookupTest, S19AVersionIsListedWhoseManifestCannotBeHad) {
   EXPECT_EQ(error_at("datasets/b/v2"), 0);
 }
 
+TEST_F(FuseLookupTest, S17ANameBelowAForgottenDirectoryIsStaleAndNotAbsent) {
+  ASSERT_TRUE(world.live->put(world.context, ObjectKey("d/f"), Slice::copy_of("x"), {}));
+  ASSERT_NO_FATAL_FAILURE(mount("/"));
+  const File directory =
+      File::open(world.mounted("buckets/live/d"), O_RDONLY | O_DIRECTORY).value();
+  const auto error_below = [&](const char* name) {
+    struct stat found{};
+    return ::fstatat(directory.descriptor(), name, &found, 0) == 0 ? 0 : errno;
+  };
+  EXPECT_EQ(error_below("none"), ENOENT);
+  world.end_service();
+  std::filesystem::rename(world.state.path("nodes"), world.state.path("away"));
+  world.take_over();
+  EXPECT_EQ(error_below("f"), ESTALE);
+  EXPECT_EQ(error_at("buckets/live/d/f"), 0) << "its name leads to it again";
+  EXPECT_EQ(error_below("f"), 0);
+  EXPECT_EQ(error_below("none"), ENOENT);
+}
+
 }  // namespace
 }  // namespace millrace
