@@ -75,7 +75,12 @@ Result<PassedMessage> receive_files(int socket, std::size_t files_max) {
       received.files.push_back(File::adopt(descriptor, "passed file"));
     }
   }
-  if (received.files.size() > files_max || (message.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) != 0) {
+  if ((message.msg_flags & MSG_CTRUNC) != 0) {
+    return failure(StatusCode::kCorruption,
+                   "the files that came over a socket cannot be taken: this process may not have "
+                   "so many open (ulimit -n), or they are too many for one message");
+  }
+  if (received.files.size() > files_max || (message.msg_flags & MSG_TRUNC) != 0) {
     return failure(StatusCode::kCorruption, "a message over a socket has more than it may");
   }
   return received;

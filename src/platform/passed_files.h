@@ -21,7 +21,8 @@ inline constexpr std::size_t kPassedFilesMax = 8;
 
 // Both block, and are safe from several threads for sockets that keep messages apart.
 Status send_files(int socket, std::string_view text, const std::vector<int>& descriptors);
-// Takes at most `files_max` files; received ones close on exec.
+// Takes at most `files_max` files; received ones close on exec. kCorruption for a message that came
+// with more, or with more than this process may open: it is lost, and the socket is as it was.
 Result<PassedMessage> receive_files(int socket, std::size_t files_max = kPassedFilesMax);
 
 }  // namespace millrace

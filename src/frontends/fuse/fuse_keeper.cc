@@ -25,6 +25,8 @@ using Json = nlohmann::json;
 Status gone() { return {StatusCode::kUnavailable, "the keeper of mounts has gone"}; }
 
 Result<Json> parse_answer(const Result<PassedMessage>& received) {
+  // An answer that cannot be taken is none of a keeper that has gone: it has the mounts still.
+  if (!received && received.error() == StatusCode::kCorruption) return failure(received.error());
   if (!received || received->is_end) return failure(gone());
   const PassedMessage& message = *received;
   Json answer = Json::parse(message.text, nullptr, false);

@@ -34,7 +34,8 @@ class FuseKeeper {
 
   FuseKeeper(FuseKeeper&& other) noexcept : connection_(std::move(other.connection_)) {}
 
-  // All fail with kUnavailable when the keeper has gone.
+  // All fail with kUnavailable when the keeper has gone. kCorruption when its answer cannot be
+  // taken, as by a process that may not open so many files: it has the mounts still.
   Result<std::vector<KeptMount>> kept() MR_EXCLUDES(mutex_);
   Status keep(const std::string& number, const std::string& facts, int device, int opens)
       MR_EXCLUDES(mutex_);

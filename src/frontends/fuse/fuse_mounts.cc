@@ -98,12 +98,16 @@ Status FuseMounts::start_keeper() {
   MR_ASSIGN_OR_RETURN(FuseKeeper started, FuseKeeper::start(parts_.keeper_socket, parts_.restart));
   keeper_ = std::make_shared<FuseKeeper>(std::move(started));
   wake();
+  Status first;
   for (const auto& [number, mount] : mounts_) {
     FuseConnection& connection = mount.session->connection();
-    MR_RETURN_IF_ERROR(keeper_->keep(number, facts_text(mount.plan, connection.view),
-                                     connection.device.descriptor(),
-                                     connection.files.opens_descriptor()));
+    const Status kept =
+        keeper_->keep(number, facts_text(mount.plan, connection.view),
+                      connection.device.descriptor(), connection.files.opens_descriptor());
+    // One that is refused leaves the others theirs.
+    if (first.ok()) first = kept;
   }
+  MR_RETURN_IF_ERROR(first);
   if (!mounts_.empty()) {
     log_warn("the keeper of mounts was killed, and another has taken its place",
              {{"mounts", mounts_.size()}});

@@ -81,8 +81,11 @@ void KeeperProcess::accept_daemon() {
 
 void KeeperProcess::serve_daemon() {
   Result<PassedMessage> message = receive_files(daemon_.descriptor(), 2);
-  if (!message || message->is_end) return lose_daemon();
-  const std::string answer = this->answer(message->text, std::move(message->files));
+  // One that cannot be taken says nothing about the daemon, which lives and serves.
+  const bool is_spoilt = !message && message.error() == StatusCode::kCorruption;
+  if (!is_spoilt && (!message || message->is_end)) return lose_daemon();
+  const std::string answer = is_spoilt ? refusal(message.error().message())
+                                       : this->answer(message->text, std::move(message->files));
   if (!send_files(daemon_.descriptor(), answer, {}).ok()) lose_daemon();
 }
 

@@ -54,6 +54,21 @@ class KeeperProcessTest : public ::testing::Test {
                   {device.descriptor(), opens.descriptor()}),
               R"({"done":"keep"})");
   }
+  // While one lives, no file can be opened or received in this process.
+  class NoRoomForFiles {
+   public:
+    NoRoomForFiles() {
+      ::getrlimit(RLIMIT_NOFILE, &before_);
+      const rlimit none{.rlim_cur = 3, .rlim_max = before_.rlim_max};
+      ::setrlimit(RLIMIT_NOFILE, &none);
+    }
+    ~NoRoomForFiles() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+    NoRoomForFiles(const NoRoomForFiles&) = delete;
+    NoRoomForFiles& operator=(const NoRoomForFiles&) = delete;
+
+   private:
+    rlimit before_{};
+  };
   std::string path() const { return directory.path("keeper.sock"); }
   bool is_there() const { return std::filesystem::exists(path()); }
 
@@ -217,6 +232,38 @@ TEST_F(KeeperProcessTest, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(ask(R"({"do":"dance"})"), R"({"error":"unknown: dance"})");
   EXPECT_EQ(ask(R"({"do":"keep","mount":"/x"})"),
             R"({"error":"keep needs a mount and two files"})");
+}
+
+TEST_F(KeeperProcessTest, RefusesAMountThatItHasNoRoomForAndKeepsItsDaemon) {
+  start();
+  keep_one();
+  const File device = File::adopt(::memfd_create("device", MFD_CLOEXEC), "device");
+  std::string answer;
+  {
+    const NoRoomForFiles no_room;
+    answer = ask(R"({"do":"keep","mount":"0:1","facts":"F"})",
+                 {device.descriptor(), device.descriptor()});
+  }
+  EXPECT_NE(answer.find("error"), std::string::npos) << answer;
+  keep("0:1", device);
+  EXPECT_EQ(ask(R"({"do":"let_go","mount":"0:0"})"), R"({"done":"let_go"})");
+  EXPECT_EQ(ask(R"({"do":"let_go","mount":"0:1"})"), R"({"done":"let_go"})");
+}
+
+TEST_F(KeeperProcessTest, ADaemonThatHasNoRoomForItsMountsDoesNotTakeTheKeeperForGone) {
+  start();
+  keep_one();
+  daemon.close();
+  {
+    FuseKeeper next = FuseKeeper::connect(path()).value();
+    EXPECT_TRUE(next.let_go("0:1").ok()) << "the keeper is of this process, and must accept first";
+    const NoRoomForFiles no_room;
+    EXPECT_EQ(next.kept().error(), StatusCode::kCorruption);
+  }
+  FuseKeeper last = FuseKeeper::connect(path()).value();
+  EXPECT_EQ(last.kept().value().size(), 1U) << "they wait for one that can";
+  EXPECT_TRUE(last.let_go("0:0").ok());
+  EXPECT_TRUE(last.leave().ok());
 }
 
 }  // namespace
