@@ -14,6 +14,7 @@
 #include "app/environment.h"
 #include "cli/control_client.h"
 #include "cli/daemon_settings.h"
+#include "cli/serve_log.h"
 #include "platform/file.h"
 #include "platform/path.h"
 #include "platform/posix_disk.h"
@@ -60,6 +61,8 @@ std::vector<std::string> daemon_command(const Session& session) {
 class StartingDaemon {
  public:
   static Result<StartingDaemon> start(const Session& session, const std::string& log_path) {
+    // A log that cannot be kept keeps no daemon from starting.
+    (void)bound_serve_log(log_path);
     MR_ASSIGN_OR_RETURN(const File log, File::open(log_path, O_WRONLY | O_CREAT | O_APPEND, 0600));
     MR_ASSIGN_OR_RETURN(const std::uint64_t log_begin, log.size());
     posix_spawn_file_actions_t actions;
@@ -142,7 +145,7 @@ Status ensure_daemon(Session& session, DaemonUp up) {
       MR_RETURN_IF_ERROR(disk.make_directories(directory));
       const auto right =
           disk.lock(join_path(directory, "serve.start"), describe_this_process("millrace"));
-      if (right) return start_and_wait(session, context, join_path(directory, "serve.log"), up);
+      if (right) return start_and_wait(session, context, serve_log_path(session.environment()), up);
       // Somebody else starts one just now.
       if (right.error().code() != StatusCode::kConflict) return right.error();
     }

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/daemon_start.h"
+#include "cli/serve_log.h"
 #include "cli/session.h"
 #include "daemon/daemon.h"
 #include "daemon/fuse_front_end.h"
@@ -27,6 +28,8 @@ namespace {
 // How long requests may go on after a signal; then they are called off, and have a little longer.
 constexpr Duration kDrainMax = std::chrono::seconds(10);
 constexpr Duration kGrace = std::chrono::seconds(20);
+// How often a daemon looks how large its log is.
+constexpr int kLogLookMs = 10'000;
 
 struct ServeOptions {
   bool check_config = false;
@@ -66,15 +69,20 @@ Result<int> check_config(Session& session) {
   return 0;
 }
 
-// Returns when a signal asks the daemon to end.
+// Returns when a signal asks the daemon to end. Bounds its log meanwhile.
 void wait_for_signal(Session& session, const File& hangup) {
+  const std::string log = serve_log_path(session.environment());
   std::array<pollfd, 2> entries = {
       {{session.interrupt().fd(), POLLIN, 0}, {hangup.descriptor(), POLLIN, 0}}};
   while (session.interrupt().signal() == 0) {
-    (void)::poll(entries.data(), entries.size(), -1);
+    (void)::poll(entries.data(), entries.size(), kLogLookMs);
     signalfd_siginfo info{};
     if (::read(hangup.descriptor(), &info, sizeof(info)) == sizeof(info)) {
       log_info("a hang-up is ignored: settings are read at the start only");
+    }
+    if (const Status bounded = bound_own_serve_log(log); !bounded.ok()) {
+      log_warn("the log has grown large, and cannot be emptied or its end not kept",
+               {{"error", bounded.message()}});
     }
   }
 }

@@ -4,7 +4,9 @@
 
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <memory>
+#include <thread>
 
 #include <gmock/gmock.h>
 
@@ -225,6 +227,30 @@ TEST_F(ServeCommand, StartsOneInTheBackgroundHoweverManyAskForIt) {
   EXPECT_EQ(millrace({"status", "--json"}).json()["pid"], pid);
   const std::string log = read("home/.local/share/millrace/serve.log");
   EXPECT_EQ(log.find("ready: process"), log.rfind("ready: process")) << log;
+}
+
+TEST_F(ServeCommand, TheLogOfOneInTheBackgroundIsBounded) {
+  const std::string log = "home/.local/share/millrace/serve.log";
+  const auto grow = [&](char c) {
+    std::ofstream(path(log), std::ios::app) << std::string(17 << 20, c) << std::flush;
+  };
+  std::filesystem::create_directories(path("home/.local/share/millrace"));
+  grow('a');
+  const Outcome started = millrace({"serve", "--background"});
+  EXPECT_EQ(started.exit_code, 0) << started.err;
+  EXPECT_EQ(read(log + ".1"), std::string(16 << 20, 'a'));
+  EXPECT_FALSE(read(log).contains("aaaa")) << "what this one says";
+  grow('b');
+  // It looks now and then, and whenever it is woken.
+  const pid_t pid = millrace({"status", "--json"}).json()["pid"];
+  EXPECT_EQ(::kill(pid, SIGHUP), 0);
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (std::filesystem::file_size(path(log)) > (16 << 20) &&
+         std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::yield();
+  }
+  EXPECT_LT(read(log).size(), 1U << 20);
+  EXPECT_THAT(read(log + ".1"), HasSubstr("bbbb"));
 }
 
 TEST_F(ServeCommand, RefusesToListenInTheForegroundOnly) {
