@@ -32,6 +32,7 @@ struct MountFlags {
   std::string option_text;  // Of mount(8).
   bool foreground = false;
   bool fake = false;
+  bool unless_mounted = false;
 };
 
 // `is_alone`: nothing was said about what to mount.
@@ -100,6 +101,16 @@ Status make_noexec(Session& session, const std::string& directory, const std::st
   return status;
 }
 
+// Of what was there already: that is left as it is.
+Status check_execution(const ListedMount& there, const std::string& path,
+                       const MountOptions& options) {
+  const bool is_forbidden = (there.options + ',').find(",noexec,") != std::string::npos;
+  if (::geteuid() != 0 || is_forbidden == !options.allow_execution) return {};
+  return {StatusCode::kConflict,
+          fmt::format("'{}' shows {} already, where programs {} be run; unmount it first",
+                      there.directory, path, is_forbidden ? "cannot" : "can")};
+}
+
 Result<int> mount(Session& session, const MountFlags& flags) {
   MountOptions options = flags.options;
   MR_RETURN_IF_ERROR(apply_mount_options(flags.option_text, options));
@@ -122,18 +133,24 @@ Result<int> mount(Session& session, const MountFlags& flags) {
   // From here on a signal is how the mount is ended.
   if (flags.foreground) session.interrupt().expect(std::chrono::seconds(20));
   ControlClient client(session);
+  const std::optional<ListedMount> before = uppermost_mount(directory);
   MR_ASSIGN_OR_RETURN(const Json mounted,
                       client.send(session.context(), HttpMethod::kPost, "/v1/mounts",
                                   {{"source", source},
                                    {"directory", directory},
                                    {"opening", options.opening},
-                                   {"allow_other", options.allow_other}}));
+                                   {"allow_other", options.allow_other},
+                                   {"unless_mounted", flags.unless_mounted}}));
   const std::string number = mounted.value("device_number", "");
   std::optional<MountWatch> watch;
   if (flags.foreground) {
     MR_ASSIGN_OR_RETURN(watch, watched(directory, number));
   }
-  if (!options.allow_execution) MR_RETURN_IF_ERROR(make_noexec(session, directory, number));
+  if (before && before->number == number) {
+    MR_RETURN_IF_ERROR(check_execution(*before, mounted.value("path", ""), options));
+  } else if (!options.allow_execution) {
+    MR_RETURN_IF_ERROR(make_noexec(session, directory, number));
+  }
   if (session.output().json()) {
     MR_RETURN_IF_ERROR(session.output().document(mounted));
   } else {
@@ -166,6 +183,8 @@ void register_mount(CommandLine& line, CLI::App& root) {
                    "How files are opened: passthrough (large files), stateless (small files), auto")
       ->type_name("auto|passthrough|stateless");
   command->add_flag("--allow-other", flags->options.allow_other, "Other users may look too");
+  command->add_flag("--unless-mounted", flags->unless_mounted,
+                    "Do nothing where the same is mounted already, with the same options");
   command->add_flag("--foreground", flags->foreground, "Stay until the mount ends; Ctrl-C ends it");
   command
       ->add_option(

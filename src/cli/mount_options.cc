@@ -156,7 +156,8 @@ std::vector<std::string> mount_helper_arguments(const std::vector<std::string>& 
     places.erase(places.begin());
   }
   std::vector<std::string> line = std::move(given.settings);
-  line.emplace_back("mount");
+  // "mount -a" comes for what is mounted, too: it knows a mount by its source, which we write out.
+  line.insert(line.end(), {"mount", "--unless-mounted"});
   line.insert(line.end(), places.begin(), places.end());
   line.insert(line.end(), given.flags.begin(), given.flags.end());
   if (!given.options.empty()) line.insert(line.end(), {"-o", given.options});

@@ -85,6 +85,7 @@ Result<Json> FuseFrontEnd::mount(const ControlRequest& request) {
   const std::string source = body.text("source").value_or("");
   plan.directory = body.text("directory").value_or("");
   plan.allow_other = body.flag("allow_other");
+  plan.unless_mounted = body.flag("unless_mounted");
   const std::string opening = body.text("opening").value_or("auto");
   MR_RETURN_IF_ERROR(body.status());
   if (opening != "auto") {

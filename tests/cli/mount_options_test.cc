@@ -11,8 +11,8 @@ using Words = std::vector<std::string>;
 TEST(MountOptions, AValueInDoubleQuotesMayHaveCommas) {
   EXPECT_EQ(mount_helper_arguments({"all", "/mnt", "-o",
                                     R"(ro,buckets="a=s3://x,b=s3://y",store=s3://z,allow_other)"}),
-            (Words{"--buckets", "a=s3://x,b=s3://y", "--store", "s3://z", "mount", "/mnt", "-o",
-                   "ro,allow_other"}));
+            (Words{"--buckets", "a=s3://x,b=s3://y", "--store", "s3://z", "mount",
+                   "--unless-mounted", "/mnt", "-o", "ro,allow_other"}));
   MountOptions options;
   EXPECT_TRUE(apply_mount_options(R"(x-who="a,b",opening="stateless",,ro)", options).ok());
   EXPECT_EQ(options.opening, "stateless");
@@ -22,7 +22,7 @@ TEST(MountOptions, QuotesThatStandElsewhereAreRefused) {
   for (const std::string option :
        {R"(buckets="a=s3://x,b=s3://y)", R"(buckets=a"="s3://x)", R"(store="s3://x"/y)"}) {
     const Words line = mount_helper_arguments({"all", "/mnt", "-o", "ro," + option});
-    ASSERT_EQ(line, (Words{"mount", "/mnt", "-o", "ro," + option}));
+    ASSERT_EQ(line, (Words{"mount", "--unless-mounted", "/mnt", "-o", "ro," + option}));
     MountOptions options;
     const Status refused = apply_mount_options(line.back(), options);
     EXPECT_EQ(refused, StatusCode::kInvalidArgument) << option;
@@ -33,10 +33,11 @@ TEST(MountOptions, QuotesThatStandElsewhereAreRefused) {
 TEST(MountOptions, TheFlagsOfMountEightAreTaken) {
   EXPECT_EQ(mount_helper_arguments(
                 {"a@v1", "/mnt", "-s", "-f", "-n", "-v", "-o", "ro", "-t", "millrace.sub"}),
-            (Words{"mount", "a@v1", "/mnt", "--sloppy", "--fake", "-o", "ro"}));
-  EXPECT_EQ(mount_helper_arguments({"none", "/mnt", "-nfv"}), (Words{"mount", "/mnt", "--fake"}));
+            (Words{"mount", "--unless-mounted", "a@v1", "/mnt", "--sloppy", "--fake", "-o", "ro"}));
+  EXPECT_EQ(mount_helper_arguments({"none", "/mnt", "-nfv"}),
+            (Words{"mount", "--unless-mounted", "/mnt", "--fake"}));
   EXPECT_EQ(mount_helper_arguments({"a", "/mnt", "-N", "/proc/1/ns/mnt"}),
-            (Words{"mount", "a", "/mnt", "/proc/1/ns/mnt", "-N"}))
+            (Words{"mount", "--unless-mounted", "a", "/mnt", "/proc/1/ns/mnt", "-N"}))
       << "it cannot be done, and is not passed over";
 }
 

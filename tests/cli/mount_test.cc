@@ -222,6 +222,24 @@ TEST_F(MountTest, MountEightCallsItByItsHelpersName) {
   EXPECT_THAT(refused.err, HasSubstr("use ro instead of rw"));
 }
 
+TEST_F(MountTest, WhatIsMountedAlreadyIsNoFailureForMountEight) {
+  succeed(
+      "ln -s $(command -v millrace) bin/mount.millrace; millrace alias set a@current v1;"
+      "bin/mount.millrace a@v1 $DIR/mnt -o ro,_netdev;"
+      "bin/mount.millrace a@v1 $DIR/mnt -o ro,_netdev;"
+      "bin/mount.millrace a@current $DIR/mnt -o ro,opening=stateless");
+  EXPECT_EQ(mounts(), 1);
+  for (const char* const other :
+       {"bin/mount.millrace a $DIR/mnt", "bin/mount.millrace a@v1 $DIR/mnt -o opening=passthrough",
+        "bin/mount.millrace a@v1 $DIR/mnt -o noexec", "millrace mount a@v1 mnt"}) {
+    const Outcome refused = bash(std::string("cd $DIR; ") + other);
+    EXPECT_EQ(refused.exit_code, 6) << other << refused.err;
+    EXPECT_THAT(refused.err, HasSubstr("shows /datasets/a/v1 already")) << other;
+  }
+  EXPECT_THAT(succeed("findmnt -no OPTIONS mnt").out, Not(HasSubstr("noexec")));
+  succeed("cmp tree/large.bin mnt/large.bin");
+}
+
 TEST_F(MountTest, AFakeMountOnlyChecks) {
   succeed("ln -s $(command -v millrace) bin/mount.millrace; bin/mount.millrace a@v1 $DIR/mnt -f");
   EXPECT_FALSE(is_mounted());

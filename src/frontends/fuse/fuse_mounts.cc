@@ -88,9 +88,13 @@ std::unique_ptr<FuseSession> FuseMounts::session(File device, OpenTable opens,
                                                  .ended = [this] { wake(); }});
 }
 
+Status FuseMounts::ensure_keeper() {
+  return !keeper_ || keeper_->is_gone() ? start_keeper() : Status();
+}
+
 Status FuseMounts::keep(const std::string& number, const std::string& facts, int device,
                         int opens) {
-  if (!keeper_ || keeper_->is_gone()) MR_RETURN_IF_ERROR(start_keeper());
+  MR_RETURN_IF_ERROR(ensure_keeper());
   return keeper_->keep(number, facts, device, opens);
 }
 
@@ -170,13 +174,23 @@ Result<FuseMountInfo> FuseMounts::mount(const RequestContext& context, const Fus
   if (stopping_) return failure(StatusCode::kCancelled, "the gateway stops");
   drop_ended();
   if (const std::optional<ListedMount> there = find_at(plan.directory)) {
+    if (plan.unless_mounted && shows_the_same(*there, plan, view))
+      return info(there->number, mounts_.at(there->number));
     return failure(StatusCode::kConflict,
                    fmt::format("'{}' shows {} already; unmount it first", plan.directory,
                                mounts_.at(there->number).plan.path));
   }
-  MR_ASSIGN_OR_RETURN(MountedFuse mounted, mount_fuse({.source = "millrace:" + plan.path,
-                                                       .directory = plan.directory,
-                                                       .allow_other = plan.allow_other}));
+  // A daemon that is killed behind the mount and before the keeper has it leaves a dead mount, so
+  // nothing that takes time comes between.
+  MR_RETURN_IF_ERROR(ensure_keeper());
+  Result<MountedFuse> made_now = mount_fuse({.source = "millrace:" + plan.path,
+                                             .directory = plan.directory,
+                                             .allow_other = plan.allow_other});
+  if (!made_now) {
+    leave_keeper();
+    return failure(std::move(made_now).error());
+  }
+  MountedFuse& mounted = *made_now;
   // Before the first request: nobody may wait for an answer that dies with us.
   const Status kept =
       keep(mounted.number, facts_text(plan, view), mounted.device.descriptor(), opens.descriptor());
@@ -249,6 +263,17 @@ std::optional<ListedMount> FuseMounts::find_at(const std::string& directory) {
     if (mount.directory == directory && mounts_.contains(mount.number)) return std::move(mount);
   }
   return std::nullopt;
+}
+
+bool FuseMounts::shows_the_same(const ListedMount& there, const FuseMountPlan& plan,
+                                const FuseView& view) {
+  const Mount& mount = mounts_.at(there.number);
+  const FuseView& shown = mount.session->connection().view;
+  // Others may always look at root's mounts.
+  const bool same_users = mount.plan.allow_other == plan.allow_other || ::geteuid() == 0;
+  const std::optional<ListedMount> uppermost = uppermost_mount(plan.directory);
+  return mount.plan.path == plan.path && shown.root == view.root && shown.opening == view.opening &&
+         same_users && uppermost && uppermost->number == there.number;
 }
 
 Status FuseMounts::unmount(const std::string& directory, bool lazy) {

@@ -22,6 +22,8 @@ struct FuseMountPlan {
   // Nothing: by what is mounted. Versions of small files are opened without asking us.
   std::optional<FuseOpening> opening;
   bool allow_other = false;
+  // The same that is there already, with the same options, is no conflict.
+  bool unless_mounted = false;
 };
 
 struct FuseMountInfo {
@@ -60,7 +62,7 @@ class FuseMounts {
   Status take_over() MR_EXCLUDES(mutex_);
 
   // kNotFound when nothing is at the path; kConflict when something of ours, or of another daemon,
-  // is at the directory.
+  // is at the directory, unless the plan takes that.
   Result<FuseMountInfo> mount(const RequestContext& context, const FuseMountPlan& plan)
       MR_EXCLUDES(mutex_);
   // kNotFound when no mount of ours is there now; kConflict while it is in use. One that somebody
@@ -80,7 +82,9 @@ class FuseMounts {
 
   Result<FuseView> view(const RequestContext& context, const FuseMountPlan& plan);
   std::unique_ptr<FuseSession> session(File device, OpenTable opens, const FuseView& view);
-  // Gives a mount to the keeper, and starts one where there is none.
+  // Starts one where there is none.
+  Status ensure_keeper() MR_REQUIRES(mutex_);
+  // Gives a mount to the keeper.
   Status keep(const std::string& number, const std::string& facts, int device, int opens)
       MR_REQUIRES(mutex_);
   // Starts a keeper and gives it all mounts.
@@ -94,6 +98,8 @@ class FuseMounts {
   void drop_ended() MR_REQUIRES(mutex_);
   // One that is not to be seen here any more; nothing when there is none.
   void detach(const std::string& number) MR_REQUIRES(mutex_);
+  bool shows_the_same(const ListedMount& there, const FuseMountPlan& plan, const FuseView& view)
+      MR_REQUIRES(mutex_);
   // What is left to stop, which nobody else knows of any more.
   std::vector<std::unique_ptr<FuseSession>> unmount_all() MR_EXCLUDES(mutex_);
   // One of ours that is mounted on the directory now.

@@ -36,6 +36,7 @@ std::optional<ListedMount> parse_line(std::string_view line) {
   if (words.end() - dash < 3) return std::nullopt;
   return ListedMount{.number = std::string(words[2]),
                      .directory = unescaped(words[4]),
+                     .options = std::string(words[5]),
                      .kind = unescaped(dash[1]),
                      .source = unescaped(dash[2])};
 }

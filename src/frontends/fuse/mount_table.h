@@ -15,6 +15,7 @@ struct ListedMount {
   // afterwards the kernel gives it to another.
   std::string number;
   std::string directory;  // Where it is now.
+  std::string options;    // Of this place: "ro,nosuid,nodev".
   std::string kind;
   std::string source;
 };
