@@ -217,13 +217,13 @@ void Usage::settle() {
 
 void Usage::fold() {
   const WallTime now = parts_.clock.wall_now();
-  const std::set<std::string>& named = named_;
   while (rows_.size() > options_.rows_max) {
-    const auto oldest = std::ranges::min_element(rows_, {}, [&named](const auto& entry) {
-      const int folds = folds_of(entry.first);
-      return std::tuple(!may_fold(entry.first, named), entry.second.last, folds, entry.first);
-    });
-    if (!may_fold(oldest->first, named)) return;
+    const auto oldest =
+        std::ranges::min_element(rows_, {}, [this](const auto& entry) MR_REQUIRES(mutex_) {
+          const int folds = folds_of(entry.first);
+          return std::tuple(!may_fold(entry.first, named_), entry.second.last, folds, entry.first);
+        });
+    if (!may_fold(oldest->first, named_)) return;
     const UsageKey key = folded(oldest->first);
     const UsageCounts counts = oldest->second.counts;
     rows_.erase(oldest);
