@@ -25,7 +25,7 @@ Status bound_serve_log(const std::string& path, std::uint64_t bytes_max) {
       const std::size_t length,
       log->read_at(size - bytes_max, std::as_writable_bytes(std::span(end.data(), end.size()))));
   end.resize(length);
-  const Status kept =
+  Status kept =
       write_file_atomically(path + ".1", std::as_bytes(std::span(end.data(), end.size())), 0600);
   // Also when a full disk keeps nothing: this is what makes room.
   MR_RETURN_IF_ERROR(log->truncate(0));
