@@ -60,9 +60,11 @@ std::vector<std::string> daemon_command(const Session& session) {
 // A daemon on its way up, and the log that it writes.
 class StartingDaemon {
  public:
-  static Result<StartingDaemon> start(const Session& session, const std::string& log_path) {
-    // A log that cannot be kept keeps no daemon from starting.
-    (void)bound_serve_log(log_path);
+  static Result<StartingDaemon> start(Session& session, const std::string& log_path) {
+    // A log whose end cannot be kept keeps no daemon from starting.
+    if (const Status bounded = bound_serve_log(log_path); !bounded.ok()) {
+      session.note("the end of the daemon's old log cannot be kept: " + bounded.message());
+    }
     MR_ASSIGN_OR_RETURN(const File log, File::open(log_path, O_WRONLY | O_CREAT | O_APPEND, 0600));
     MR_ASSIGN_OR_RETURN(const std::uint64_t log_begin, log.size());
     posix_spawn_file_actions_t actions;

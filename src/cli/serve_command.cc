@@ -69,9 +69,15 @@ Result<int> check_config(Session& session) {
   return 0;
 }
 
+void bound_log(const Session& session) {
+  const Status bounded = bound_own_serve_log(serve_log_path(session.environment()));
+  if (bounded.ok()) return;
+  log_warn("the log has grown large, and cannot be emptied or its end not kept",
+           {{"error", bounded.message()}});
+}
+
 // Returns when a signal asks the daemon to end. Bounds its log meanwhile.
 void wait_for_signal(Session& session, const File& hangup) {
-  const std::string log = serve_log_path(session.environment());
   std::array<pollfd, 2> entries = {
       {{session.interrupt().fd(), POLLIN, 0}, {hangup.descriptor(), POLLIN, 0}}};
   while (session.interrupt().signal() == 0) {
@@ -80,10 +86,7 @@ void wait_for_signal(Session& session, const File& hangup) {
     if (::read(hangup.descriptor(), &info, sizeof(info)) == sizeof(info)) {
       log_info("a hang-up is ignored: settings are read at the start only");
     }
-    if (const Status bounded = bound_own_serve_log(log); !bounded.ok()) {
-      log_warn("the log has grown large, and cannot be emptied or its end not kept",
-               {{"error", bounded.message()}});
-    }
+    bound_log(session);
   }
 }
 
@@ -130,6 +133,8 @@ Result<int> serve(Session& session, const ServeOptions& options) {
       set_log_level(LogLevel::kInfo);
     }
   }
+  // Also of one that dies before it has run for long, and is started again and again.
+  bound_log(session);
   MR_ASSIGN_OR_RETURN(Application* const application, session.application());
   DaemonOptions daemon_options;
   if (session.store_is_embedded()) daemon_options.missing_store = MissingRoot::kCreate;

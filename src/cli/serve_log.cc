@@ -1,15 +1,51 @@
 #include "cli/serve_log.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <span>
+#include <filesystem>
+#include <system_error>
+#include <vector>
 
 #include "platform/file.h"
 #include "platform/path.h"
 
 namespace millrace::cli {
+namespace {
+
+constexpr std::size_t kPieceBytes = kMiB;
+
+// From `begin` to the end, wherever that is by then: more may be written all the while. At most
+// `bytes_max`, should that be faster than this is.
+Status copy_end(const File& log, std::uint64_t begin, std::uint64_t bytes_max, const File& into) {
+  std::vector<std::byte> piece(kPieceBytes);
+  for (std::uint64_t copied = 0; copied < bytes_max;) {
+    MR_ASSIGN_OR_RETURN(const std::size_t length, log.read_at(begin + copied, piece));
+    if (length == 0) break;
+    MR_RETURN_IF_ERROR(into.write_at(copied, ByteView(piece).first(length)));
+    copied += length;
+  }
+  return {};
+}
+
+Status keep_end(const File& log, std::uint64_t begin, std::uint64_t bytes_max) {
+  const std::string kept = log.path() + ".1";
+  const std::string temporary = kept + ".new";
+  MR_ASSIGN_OR_RETURN(const File file, File::open(temporary, O_WRONLY | O_CREAT | O_TRUNC, 0600));
+  Status status = copy_end(log, begin, bytes_max, file);
+  std::error_code error;
+  if (status.ok()) {
+    std::filesystem::rename(temporary, kept, error);
+    if (!error) return {};
+    status = {StatusCode::kIoError, kept + ": " + error.message()};
+  }
+  std::filesystem::remove(temporary, error);
+  return status;
+}
+
+}  // namespace
 
 std::string serve_log_path(const EnvironmentLookup& environment) {
   return join_path(user_directories(environment).data, "serve.log");
@@ -18,15 +54,11 @@ std::string serve_log_path(const EnvironmentLookup& environment) {
 Status bound_serve_log(const std::string& path, std::uint64_t bytes_max) {
   const Result<File> log = File::open(path, O_RDWR);
   if (!log) return log.error().code() == StatusCode::kNotFound ? Status() : log.error();
+  // Two daemons of one user may share it, and a command may start one just now.
+  if (::flock(log->descriptor(), LOCK_EX | LOCK_NB) != 0) return {};
   MR_ASSIGN_OR_RETURN(const std::uint64_t size, log->size());
   if (size <= bytes_max) return {};
-  std::string end(bytes_max, '\0');
-  MR_ASSIGN_OR_RETURN(
-      const std::size_t length,
-      log->read_at(size - bytes_max, std::as_writable_bytes(std::span(end.data(), end.size()))));
-  end.resize(length);
-  Status kept =
-      write_file_atomically(path + ".1", std::as_bytes(std::span(end.data(), end.size())), 0600);
+  Status kept = keep_end(*log, size - bytes_max, 2 * bytes_max);
   // Also when a full disk keeps nothing: this is what makes room.
   MR_RETURN_IF_ERROR(log->truncate(0));
   return kept;

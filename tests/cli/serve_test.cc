@@ -238,7 +238,7 @@ TEST_F(ServeCommand, TheLogOfOneInTheBackgroundIsBounded) {
   grow('a');
   const Outcome started = millrace({"serve", "--background"});
   EXPECT_EQ(started.exit_code, 0) << started.err;
-  EXPECT_EQ(read(log + ".1"), std::string(16 << 20, 'a'));
+  EXPECT_TRUE(read(log + ".1") == std::string(16 << 20, 'a'));
   EXPECT_FALSE(read(log).contains("aaaa")) << "what this one says";
   grow('b');
   // It looks now and then, and whenever it is woken.
@@ -250,7 +250,7 @@ TEST_F(ServeCommand, TheLogOfOneInTheBackgroundIsBounded) {
     std::this_thread::yield();
   }
   EXPECT_LT(read(log).size(), 1U << 20);
-  EXPECT_THAT(read(log + ".1"), HasSubstr("bbbb"));
+  EXPECT_TRUE(read(log + ".1").contains("bbbb"));
 }
 
 TEST_F(ServeCommand, RefusesToListenInTheForegroundOnly) {
