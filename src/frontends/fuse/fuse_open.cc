@@ -20,8 +20,9 @@ void fuse_open(FuseCall call, const FuseRequest& request) {
   const Result<FuseOpened> opened =
       connection.files.open(call.context(), call.node(), call.unique());
   if (!opened) return call.fail(opened.error(), FuseAttempt::kOpen);
-  connection.pins.add(call.node(), *file);
-  fuse_kernel::OpenOut out{.fh = opened->handle, .open_flags = FOPEN_NOFLUSH};
+  const std::uint64_t handle =
+      connection.pins.add(call.node(), *file, opened->handle, call.unique());
+  fuse_kernel::OpenOut out{.fh = handle, .open_flags = FOPEN_NOFLUSH};
   if (opened->backing != 0) {
     out.open_flags |= fuse_kernel::kOpenPassthrough;
     out.backing_id = opened->backing;

@@ -4,18 +4,25 @@
 
 namespace millrace {
 
-void FusePins::add(NodeNumber node, std::shared_ptr<OpenFile> file) {
-  if (!is_kept(node)) return;
+std::uint64_t FusePins::add(NodeNumber node, std::shared_ptr<OpenFile> file, std::uint64_t handle,
+                            std::uint64_t unique) {
+  if (!is_kept(node)) return handle;
+  // No other request of the mount has this number, before or after a restart.
+  if (handle == 0) handle = kOwnHandle | unique;
   MutexLock lock(mutex_);
   Pin& pin = pins_[node.value()];
-  if (pin.opens++ == 0) pin.file = std::move(file);
+  if (pin.handles.empty()) pin.file = std::move(file);
+  pin.handles.insert(handle);
+  return handle;
 }
 
-void FusePins::remove(NodeNumber node) {
+void FusePins::remove(NodeNumber node, std::uint64_t handle) {
   if (!is_kept(node)) return;
   MutexLock lock(mutex_);
   const auto found = pins_.find(node.value());
-  if (found != pins_.end() && --found->second.opens == 0) pins_.erase(found);
+  if (found == pins_.end()) return;
+  found->second.handles.erase(handle);
+  if (found->second.handles.empty()) pins_.erase(found);
 }
 
 std::shared_ptr<OpenFile> FusePins::file(NodeNumber node) {
