@@ -70,7 +70,12 @@ Result<std::unique_ptr<Daemon>> Daemon::start(Application& application, DaemonOp
   MR_ASSIGN_OR_RETURN(ListeningSocket socket,
                       ListeningSocket::unix_socket(application.settings().socket));
   std::unique_ptr<Daemon> daemon(new Daemon(application, std::move(gateway), std::move(options)));
-  MR_RETURN_IF_ERROR(daemon->start_front_ends());
+  if (Status started = daemon->start_front_ends(); !started.ok()) {
+    // Only with a daemon that was stopped does its path go: whoever waits for the next one after a
+    // kill would stop waiting.
+    socket.leave_path();
+    return failure(std::move(started));
+  }
   daemon->server_->listen(std::move(socket));
   log_info("ready", {{"socket", application.settings().socket},
                      {"store", daemon->gateway_->store().describe()},

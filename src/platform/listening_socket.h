@@ -40,6 +40,9 @@ class ListeningSocket {
   // too many open files: the connection stays in the queue.
   Result<std::optional<AcceptedSocket>> accept() const;
 
+  // Stops listening as a kill does: the path stays, with nobody behind it.
+  void leave_path() { socket_.close(); }
+
  private:
   ListeningSocket(File socket, std::unique_ptr<DiskLock> lock)
       : socket_(std::move(socket)), lock_(std::move(lock)) {}

@@ -1,6 +1,7 @@
 #include "daemon/daemon.h"
 
 #include <atomic>
+#include <filesystem>
 #include <latch>
 #include <memory>
 #include <vector>
@@ -246,6 +247,7 @@ TEST(Daemon, DoesNotStartWithoutOneOfItsFrontEnds) {
   const Status status =
       world.start(with_front_ends(events, {StatusCode::kUnsupported, "there is no /dev/fuse"}));
   EXPECT_EQ(status.message(), "two: there is no /dev/fuse");
+  EXPECT_TRUE(std::filesystem::exists(world.settings().socket)) << "it was not stopped";
   EXPECT_EQ(events, (std::vector<std::string>{"start one", "start two", "stop two", "stop one"}));
   EXPECT_TRUE(world.start().ok()) << "nothing is left of the first try";
 }
