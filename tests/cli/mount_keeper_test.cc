@@ -68,6 +68,36 @@ TEST_F(MountKeeperTest, S22AStartThatFailsLeavesTheMountsToTheNextOne) {
   EXPECT_TRUE(becomes([&] { return daemon_pid() != daemon && daemon_pid() > 0; }));
 }
 
+// At the one call of the kernel's that shows a mount, which the keeper has by then.
+TEST_F(MountKeeperTest, S22ADaemonThatIsKilledWhileItMountsLeavesNothing) {
+  if (::geteuid() != 0) GTEST_SKIP() << "fusermount3 mounts for others, in one step";
+  const auto daemon = start(
+      "exec strace -f --seccomp-bpf -qq -e signal=none -o trace -e trace=move_mount"
+      " -e inject=move_mount:signal=KILL millrace serve");
+  ASSERT_TRUE(becomes([this] { return daemon_pid() > 0; })) << read("started.log");
+  const int before = daemon_pid();
+  EXPECT_NE(bash("cd $DIR; millrace mount a@v1 mnt").exit_code, 0);
+  ASSERT_THAT(read("trace"), HasSubstr("move_mount")) << "it was killed there";
+  EXPECT_EQ(bash("grep -c fuse.millrace.*$DIR/mnt /proc/self/mountinfo").out, "0\n");
+  EXPECT_TRUE(becomes([&] { return daemon_pid() != before && daemon_pid() > 0; }));
+  EXPECT_EQ(mounts(), 0);
+  succeed("millrace stop; millrace mount a@v1 mnt; cmp tree/large.bin mnt/large.bin");
+}
+
+TEST_F(MountKeeperTest, WhereMountsAreMadeInOneStepTheyAreServedToo) {
+  if (::geteuid() != 0) GTEST_SKIP() << "fusermount3 mounts for others";
+  for (const std::string error : {"ENOSYS", "EPERM"}) {
+    const auto daemon = start(
+        "exec strace -f --seccomp-bpf -qq -e signal=none -o trace -e trace=fsopen"
+        " -e inject=fsopen:error=" +
+        error + " millrace serve");
+    ASSERT_TRUE(becomes([this] { return daemon_pid() > 0; })) << read("started.log");
+    succeed("millrace mount a@v1 mnt; cmp tree/large.bin mnt/large.bin");
+    EXPECT_THAT(read("trace"), HasSubstr(error));
+    succeed("millrace umount mnt; millrace stop");
+  }
+}
+
 TEST_F(MountKeeperTest, AStopThatIsCutShortIsAStop) {
   const millrace::testing::StrictS3Server server;
   FaultProxy proxy(server.url());

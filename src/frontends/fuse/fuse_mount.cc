@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <expected>
 #include <fstream>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -74,12 +76,13 @@ Status check_not_mounted(const std::string& directory) {
                       directory, there->source)};
 }
 
-// Not stat(2): that would ask the file system, which nobody serves yet.
-Result<std::string> number_of(const std::string& directory) {
+// Not stat(2): that would ask the file system, which nobody serves yet. Without a path it is that
+// of the descriptor.
+Result<std::string> number_of(int descriptor, const std::string& path) {
   struct statx found{};
-  if (::statx(AT_FDCWD, directory.c_str(), AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_INO,
-              &found) != 0) {
-    return failure(file_error(errno, "find the mount on", directory));
+  if (::statx(descriptor, path.c_str(), AT_EMPTY_PATH | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT,
+              STATX_INO, &found) != 0) {
+    return failure(file_error(errno, "find the mount on", path));
   }
   return fmt::format("{}:{}", found.stx_dev_major, found.stx_dev_minor);
 }
@@ -103,47 +106,103 @@ std::string escaped(std::string_view source) {
   return text;
 }
 
-Result<File> mount_as_root(const FuseMountRequest& request) {
-  const int descriptor = ::open("/dev/fuse", O_RDWR | O_CLOEXEC);
-  if (descriptor < 0) return failure(no_device(errno));
-  File device = File::adopt(descriptor, "/dev/fuse");
+Status cannot_mount(int error, const std::string& directory) {
+  if (error != EPERM) return file_error(error, "mount on", directory);
+  return {StatusCode::kPermissionDenied,
+          fmt::format("the kernel does not let us mount on '{}': check the capabilities, a "
+                      "container needs CAP_SYS_ADMIN (docker run --cap-add SYS_ADMIN)",
+                      directory)};
+}
+
+// The file system of `device`, by what fsopen(2) gave. The error is the number of the first call
+// that failed.
+std::expected<File, int> configured(int file_system, const std::string& source, int device) {
+  // What the kernel takes; it is only shown to people.
+  constexpr std::size_t kSourceBytesMax = 255;
+  int error = 0;
+  const auto configure = [&](unsigned what, const char* name, const char* value = nullptr) {
+    if (error == 0 && ::fsconfig(file_system, what, name, value, 0) != 0) error = errno;
+  };
+  const auto set = [&](const char* name, const std::string& value) {
+    configure(FSCONFIG_SET_STRING, name, value.c_str());
+  };
+  set("source", source.substr(0, kSourceBytesMax));
+  set("subtype", kMountSubtype);
+  set("fd", std::to_string(device));
+  set("rootmode", "40000");
+  set("user_id", std::to_string(::geteuid()));
+  set("group_id", std::to_string(::getegid()));
+  for (const char* flag : {"default_permissions", "allow_other", "ro"})
+    configure(FSCONFIG_SET_FLAG, flag);
+  configure(FSCONFIG_CMD_CREATE, nullptr);
+  if (error != 0) return std::unexpected(error);
+  const int made = ::fsmount(file_system, FSMOUNT_CLOEXEC,
+                             MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+  if (made < 0) return std::unexpected(errno);
+  return File::adopt(made, "file system");
+}
+
+// In one step: for kernels before 5.2, and containers whose filter of system calls is as old.
+Status mount_at_once(const FuseMountRequest& request, int device) {
   const std::string options =
       fmt::format("fd={},rootmode=40000,user_id={},group_id={},default_permissions,allow_other",
-                  descriptor, ::geteuid(), ::getegid());
+                  device, ::geteuid(), ::getegid());
   if (::mount(request.source.c_str(), request.directory.c_str(), kMountKind, kMountFlags,
-              options.c_str()) != 0) {
-    if (errno == EPERM) {
-      return failure(StatusCode::kPermissionDenied,
-                     fmt::format("the kernel does not let us mount on '{}': check the "
-                                 "capabilities, a container needs CAP_SYS_ADMIN (docker run "
-                                 "--cap-add SYS_ADMIN)",
-                                 request.directory));
-    }
-    return failure(file_error(errno, "mount on", request.directory));
+              options.c_str()) == 0) {
+    return {};
   }
-  return device;
+  return cannot_mount(errno, request.directory);
+}
+
+Result<MadeFuse> make_as_root(const FuseMountRequest& request) {
+  const int device = ::open("/dev/fuse", O_RDWR | O_CLOEXEC);
+  if (device < 0) return failure(no_device(errno));
+  MadeFuse made;
+  made.device = File::adopt(device, "/dev/fuse");
+  const int opened = ::fsopen("fuse", FSOPEN_CLOEXEC);
+  if (opened < 0) {
+    MR_RETURN_IF_ERROR(mount_at_once(request, device));
+    MR_ASSIGN_OR_RETURN(made.number, number_of(AT_FDCWD, request.directory));
+    return made;
+  }
+  const File context = File::adopt(opened, "fuse");
+  auto unplaced = configured(opened, request.source, device);
+  if (!unplaced) return failure(cannot_mount(unplaced.error(), request.directory));
+  made.unplaced = *std::move(unplaced);
+  MR_ASSIGN_OR_RETURN(made.number, number_of(made.unplaced.descriptor(), ""));
+  return made;
+}
+
+Result<MadeFuse> make_by_fusermount(const FuseMountRequest& request) {
+  if (::access("/dev/fuse", R_OK | W_OK) != 0) return failure(no_device(errno));
+  MadeFuse made;
+  MR_ASSIGN_OR_RETURN(
+      made.device,
+      fusermount(request.directory,
+                 fmt::format("ro,nosuid,nodev,default_permissions,fsname={},subtype={}{}",
+                             escaped(request.source), kMountSubtype,
+                             request.allow_other ? ",allow_other" : "")));
+  MR_ASSIGN_OR_RETURN(made.number, number_of(AT_FDCWD, request.directory));
+  return made;
 }
 
 }  // namespace
 
-Result<MountedFuse> mount_fuse(const FuseMountRequest& request) {
+Result<MadeFuse> make_fuse(const FuseMountRequest& request) {
   MR_ASSIGN_OR_RETURN([[maybe_unused]] const bool was_dead, remove_dead_mounts(request.directory));
   MR_RETURN_IF_ERROR(check_not_mounted(request.directory));
   MR_RETURN_IF_ERROR(check_directory(request.directory));
-  MountedFuse mounted;
-  if (::geteuid() == 0) {
-    MR_ASSIGN_OR_RETURN(mounted.device, mount_as_root(request));
-  } else {
-    if (::access("/dev/fuse", R_OK | W_OK) != 0) return failure(no_device(errno));
-    MR_ASSIGN_OR_RETURN(
-        mounted.device,
-        fusermount(
-            request.directory,
-            fmt::format("ro,nosuid,nodev,default_permissions,fsname={},subtype=millrace{}",
-                        escaped(request.source), request.allow_other ? ",allow_other" : "")));
+  return ::geteuid() == 0 ? make_as_root(request) : make_by_fusermount(request);
+}
+
+Status place_fuse(MadeFuse& made, const std::string& directory) {
+  if (!made.unplaced.is_open()) return {};
+  const File unplaced = std::move(made.unplaced);
+  if (::move_mount(unplaced.descriptor(), "", AT_FDCWD, directory.c_str(),
+                   MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_SYMLINKS) == 0) {
+    return {};
   }
-  MR_ASSIGN_OR_RETURN(mounted.number, number_of(request.directory));
-  return mounted;
+  return cannot_mount(errno, directory);
 }
 
 Status unmount_fuse(const ListedMount& mount, bool lazy) {

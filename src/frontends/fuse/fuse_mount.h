@@ -16,20 +16,28 @@ struct FuseMountRequest {
   bool allow_other = false;
 };
 
-struct MountedFuse {
+struct MadeFuse {
   File device;         // To serve it by.
   std::string number;  // Of the file system, by which it is found again (mount_table.h).
+  File unplaced;       // By which it comes to its directory; not open when it is there already.
 };
 
-// As root by the kernel's own call, else by fusermount3. Nothing is answered until the device is
-// served.
+// Makes the file system of a mount. Nothing is answered until the device is served.
 //
-// Dead mounts are taken away first.
+// As root it is nowhere yet, and ends with what is returned, so that a kill before place_fuse()
+// leaves nothing. For others fusermount3 puts it in its place at once, and so do kernels before
+// 5.2.
+//
+// Dead mounts are taken away from the directory first.
 //
 // kNotFound when the directory or /dev/fuse is missing, kPermissionDenied when we may not,
 // kConflict when a mount of millrace is there, or a dead one of somebody else; each message says
 // what to do.
-Result<MountedFuse> mount_fuse(const FuseMountRequest& request);
+Result<MadeFuse> make_fuse(const FuseMountRequest& request);
+
+// Shows it at the directory that it was made for. What it was not shown by then is gone when this
+// fails.
+Status place_fuse(MadeFuse& made, const std::string& directory);
 
 // Takes mounts of ours away that nobody serves any more; only a kill of both the daemon and the
 // keeper leaves one. False when there was none, kConflict when one of somebody else's is there.

@@ -89,7 +89,19 @@ std::unique_ptr<FuseSession> FuseMounts::session(File device, OpenTable opens,
 }
 
 Status FuseMounts::ensure_keeper() {
-  return !keeper_ || keeper_->is_gone() ? start_keeper() : Status();
+  if (keeper_ && !keeper_->is_gone()) return {};
+  MR_ASSIGN_OR_RETURN(FuseKeeper started, FuseKeeper::start(parts_.keeper_socket, parts_.restart));
+  keeper_ = std::make_shared<FuseKeeper>(std::move(started));
+  if (!mounts_.empty()) {
+    log_warn("the keeper of mounts was killed, and another has taken its place",
+             {{"mounts", mounts_.size()}});
+  }
+  for (auto& [number, mount] : mounts_)
+    mount.is_kept = false;
+  // What it refuses is no matter of who needs it for another mount; the watching thread says it.
+  static_cast<void>(keep_all());
+  wake();
+  return {};
 }
 
 Status FuseMounts::keep(const std::string& number, const std::string& facts, int device,
@@ -98,29 +110,24 @@ Status FuseMounts::keep(const std::string& number, const std::string& facts, int
   return keeper_->keep(number, facts, device, opens);
 }
 
-Status FuseMounts::start_keeper() {
-  MR_ASSIGN_OR_RETURN(FuseKeeper started, FuseKeeper::start(parts_.keeper_socket, parts_.restart));
-  keeper_ = std::make_shared<FuseKeeper>(std::move(started));
-  wake();
+Status FuseMounts::keep_all() {
   Status first;
-  for (const auto& [number, mount] : mounts_) {
+  for (auto& [number, mount] : mounts_) {
+    if (mount.is_kept) continue;
     FuseConnection& connection = mount.session->connection();
     const Status kept =
         keeper_->keep(number, facts_text(mount.plan, connection.view),
                       connection.device.descriptor(), connection.files.opens_descriptor());
-    // One that is refused leaves the others theirs.
+    mount.is_kept = kept.ok();
     if (first.ok()) first = kept;
   }
-  MR_RETURN_IF_ERROR(first);
-  if (!mounts_.empty()) {
-    log_warn("the keeper of mounts was killed, and another has taken its place",
-             {{"mounts", mounts_.size()}});
-  }
-  return {};
+  return first;
 }
 
 bool FuseMounts::is_keeper_missing() {
-  return !mounts_.empty() && (!keeper_ || keeper_->is_gone());
+  if (mounts_.empty()) return false;
+  return !keeper_ || keeper_->is_gone() ||
+         std::ranges::any_of(mounts_, [](const auto& entry) { return !entry.second.is_kept; });
 }
 
 void FuseMounts::wake() const {
@@ -146,10 +153,11 @@ void FuseMounts::watch() {
       detached_.erase(first, last);
       is_missing = is_keeper_missing();
       if (is_missing && parts_.clock.now() >= next_start) {
-        const Status started = start_keeper();
-        if (!started.ok()) {
-          log_error("no keeper of mounts can be started; without one they end with this process",
-                    {{"error", started.message()}});
+        Status kept = ensure_keeper();
+        if (kept.ok()) kept = keep_all();
+        if (!kept.ok()) {
+          log_error("a mount has no keeper, and ends with this process until it has one",
+                    {{"error", kept.message()}});
         }
         next_start = parts_.clock.now() + kKeeperPause;
         is_missing = is_keeper_missing();
@@ -180,38 +188,37 @@ Result<FuseMountInfo> FuseMounts::mount(const RequestContext& context, const Fus
                    fmt::format("'{}' shows {} already; unmount it first", plan.directory,
                                mounts_.at(there->number).plan.path));
   }
-  // A daemon that is killed behind the mount and before the keeper has it leaves a dead mount, so
-  // nothing that takes time comes between.
+  // Before the file system is anywhere, and before its first request: a daemon that is killed at
+  // any point of this leaves no dead mount, and nobody waits for an answer that dies with it. Where
+  // fusermount3 puts it in its place, nothing that takes time comes between that and the keeper.
   MR_RETURN_IF_ERROR(ensure_keeper());
-  Result<MountedFuse> made_now = mount_fuse({.source = "millrace:" + plan.path,
-                                             .directory = plan.directory,
-                                             .allow_other = plan.allow_other});
-  if (!made_now) {
+  Result<MadeFuse> made = make_fuse({.source = "millrace:" + plan.path,
+                                     .directory = plan.directory,
+                                     .allow_other = plan.allow_other});
+  if (!made) {
     leave_keeper();
-    return failure(std::move(made_now).error());
+    return failure(std::move(made).error());
   }
-  MountedFuse& mounted = *made_now;
-  // Before the first request: nobody may wait for an answer that dies with us.
-  const Status kept =
-      keep(mounted.number, facts_text(plan, view), mounted.device.descriptor(), opens.descriptor());
-  if (!kept.ok()) {
-    static_cast<void>(detach_fuse(mounted.number));
+  const std::string number = made->number;
+  const auto give_up = [&](Status why) {
+    static_cast<void>(detach_fuse(number));
+    let_go(number);
     leave_keeper();
-    return failure(kept);
-  }
+    return failure(std::move(why));
+  };
+  Status kept = keep(number, facts_text(plan, view), made->device.descriptor(), opens.descriptor());
+  if (!kept.ok()) return give_up(std::move(kept));
   // One that has the number has just ended, and is in the way here and at the keeper no more.
-  detach(mounted.number);
-  Mount made{plan, session(std::move(mounted.device), std::move(opens), view)};
-  if (Status started = made.session->start(); !started.ok()) {
-    static_cast<void>(detach_fuse(mounted.number));
-    let_go(mounted.number);
-    leave_keeper();
-    return failure(std::move(started));
+  detach(number);
+  if (Status placed = place_fuse(*made, plan.directory); !placed.ok()) {
+    return give_up(std::move(placed));
   }
-  raise_readahead(mounted.number);
-  const auto [place, is_new] = mounts_.emplace(mounted.number, std::move(made));
+  Mount mount{plan, session(std::move(made->device), std::move(opens), view), true};
+  if (Status started = mount.session->start(); !started.ok()) return give_up(std::move(started));
+  raise_readahead(number);
+  const auto [place, is_new] = mounts_.emplace(number, std::move(mount));
   log_info("mounted", {{"path", plan.path}, {"directory", plan.directory}});
-  return info(mounted.number, place->second);
+  return info(number, place->second);
 }
 
 Status FuseMounts::take_over() {
@@ -251,7 +258,8 @@ Status FuseMounts::resume(KeptMount kept) {
                .directory = facts.directory,
                .opening = facts.view.opening,
                .allow_other = facts.allow_other},
-              session(std::move(kept.device), std::move(opens), facts.view)};
+              session(std::move(kept.device), std::move(opens), facts.view),
+              true};
   MR_RETURN_IF_ERROR(mount.session->take_over());
   log_info("took a mount over", {{"path", facts.path}, {"directory", facts.directory}});
   mounts_.insert_or_assign(kept.number, std::move(mount));

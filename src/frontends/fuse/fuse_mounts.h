@@ -78,17 +78,20 @@ class FuseMounts {
   struct Mount {
     FuseMountPlan plan;
     std::unique_ptr<FuseSession> session;
+    bool is_kept = false;  // The keeper has it.
   };
 
   Result<FuseView> view(const RequestContext& context, const FuseMountPlan& plan);
   std::unique_ptr<FuseSession> session(File device, OpenTable opens, const FuseView& view);
-  // Starts one where there is none.
+  // Starts one where there is none, and gives it all mounts that it takes.
   Status ensure_keeper() MR_REQUIRES(mutex_);
   // Gives a mount to the keeper.
   Status keep(const std::string& number, const std::string& facts, int device, int opens)
       MR_REQUIRES(mutex_);
-  // Starts a keeper and gives it all mounts.
-  Status start_keeper() MR_REQUIRES(mutex_);
+  // Gives the keeper what it has not, also when it has refused that before. The first failure; one
+  // mount that is refused leaves the others theirs.
+  Status keep_all() MR_REQUIRES(mutex_);
+  // A mount would end with this process.
   bool is_keeper_missing() MR_REQUIRES(mutex_);
   void watch() MR_EXCLUDES(mutex_);
   // Has the watching thread look again.

@@ -84,16 +84,20 @@ Result<File> fusermount(const std::string& directory, const std::string& options
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0) {
     return failure(cannot_start(errno));
   }
-  const File ours = File::adopt(sockets[0], "socket to fusermount3");
-  const File theirs = File::adopt(sockets[1], "socket of fusermount3");
+  File ours = File::adopt(sockets[0], "socket to fusermount3");
+  File theirs = File::adopt(sockets[1], "socket of fusermount3");
   MR_ASSIGN_OR_RETURN(const Outcome outcome,
                       run({kProgram, "-o", options, "--", directory}, theirs.descriptor()));
   MR_RETURN_IF_ERROR(check(outcome));
-  MR_ASSIGN_OR_RETURN(PassedMessage message, receive_files(ours.descriptor(), 1));
-  if (message.files.size() != 1) {
-    return failure(StatusCode::kInternal, "fusermount3 mounted, and passed no device");
-  }
-  return std::move(message.files.front());
+  theirs.close();
+  Result<PassedMessage> message = receive_files(ours.descriptor(), 1);
+  if (message && message->files.size() == 1) return std::move(message->files.front());
+  // As by a process that may open no more files: nobody will ever serve it. With both sockets
+  // closed it can have the pipe that unmounting takes.
+  ours.close();
+  static_cast<void>(fusermount_unmount(directory, true));
+  if (!message) return failure(std::move(message).error());
+  return failure(StatusCode::kInternal, "fusermount3 mounted, and passed no device");
 }
 
 Status fusermount_unmount(const std::string& directory, bool lazy) {

@@ -9,6 +9,7 @@ namespace millrace {
 
 // The kind of our mounts, as the kernel lists it.
 inline constexpr const char* kMountKind = "fuse.millrace";
+inline constexpr const char* kMountSubtype = "millrace";
 
 struct ListedMount {
   // Of the file system, "0:57". It stays while that lives, wherever the directory is moved to;

@@ -70,8 +70,10 @@ class FuseWorld : public PublishWorld {
              .opening = opening,
              .uid = ::geteuid(),
              .gid = ::getegid()};
-    Result<MountedFuse> made = mount_fuse({.source = "millrace:test", .directory = target_.root()});
+    Result<MadeFuse> made = make_fuse({.source = "millrace:test", .directory = target_.root()});
     ASSERT_TRUE(made) << made.error().to_string();
+    const Status placed = place_fuse(*made, target_.root());
+    ASSERT_TRUE(placed.ok()) << placed.to_string();
     OpenTable opens = OpenTable::create().value();
     kept_device_ = File::adopt(::dup(made->device.descriptor()), "kept device");
     kept_opens_ = File::adopt(::dup(opens.descriptor()), "kept opens");
