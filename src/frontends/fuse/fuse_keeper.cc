@@ -124,6 +124,11 @@ Status FuseKeeper::let_go(const std::string& number) {
   return ask(connection_.descriptor(), {{"do", "let_go"}, {"mount", number}}, {});
 }
 
+Status FuseKeeper::serve() {
+  MutexLock lock(mutex_);
+  return ask(connection_.descriptor(), {{"do", "serve"}}, {});
+}
+
 Status FuseKeeper::leave() {
   MutexLock lock(mutex_);
   return ask(connection_.descriptor(), {{"do", "leave"}}, {});

@@ -40,6 +40,8 @@ class FuseKeeper {
   Status keep(const std::string& number, const std::string& facts, int device, int opens)
       MR_EXCLUDES(mutex_);
   Status let_go(const std::string& number) MR_EXCLUDES(mutex_);
+  // This process has taken over what was kept: if it dies, that is another kill.
+  Status serve() MR_EXCLUDES(mutex_);
   // This process ends on purpose: it is not to be started again.
   Status leave() MR_EXCLUDES(mutex_);
 

@@ -182,8 +182,11 @@ Result<FuseMountInfo> FuseMounts::mount(const RequestContext& context, const Fus
   if (stopping_) return failure(StatusCode::kCancelled, "the gateway stops");
   drop_ended();
   if (const std::optional<ListedMount> there = find_at(plan.directory)) {
-    if (plan.unless_mounted && shows_the_same(*there, plan, view))
-      return info(there->number, mounts_.at(there->number));
+    if (plan.unless_mounted && shows_the_same(*there, plan, view)) {
+      FuseMountInfo found = info(there->number, mounts_.at(there->number));
+      found.was_there = true;
+      return found;
+    }
     return failure(StatusCode::kConflict,
                    fmt::format("'{}' shows {} already; unmount it first", plan.directory,
                                mounts_.at(there->number).plan.path));
@@ -247,6 +250,8 @@ Status FuseMounts::take_over() {
     }
     let_go(number);
   }
+  // One of an older version does not know it, and need not.
+  static_cast<void>(keeper_->serve());
   leave_keeper();
   return {};
 }

@@ -32,6 +32,7 @@ struct FuseMountInfo {
   std::string number;     // Of the file system (mount_table.h).
   FuseOpening opening = FuseOpening::kPassthrough;
   bool is_immutable = false;
+  bool was_there = false;               // As it was wanted: nothing was mounted.
   std::uint64_t passthrough_opens = 0;  // Since this process serves it.
   std::size_t passthrough_files = 0;    // Now.
 };

@@ -74,6 +74,8 @@ void KeeperProcess::accept_daemon() {
   // The lock on the cache sees to it that there is one; the newest is the one that lives.
   if (daemon_.is_open()) lose_daemon();
   daemon_ = std::move(connection);
+  came_ = system_clock().now();
+  is_serving_ = false;
   is_leaving_ = false;
   next_start_ = TimePoint::max();
   pause_ = kFirstPause;
@@ -104,6 +106,8 @@ std::string KeeperProcess::answer(const std::string& question, std::vector<File>
         number, Mount{asked.value("facts", ""), std::move(files[0]), std::move(files[1])});
   } else if (what == "let_go") {
     mounts_.erase(number);
+  } else if (what == "serve") {
+    is_serving_ = true;
   } else if (what == "leave") {
     is_leaving_ = true;
     if (mounts_.empty()) unlink_socket();
@@ -124,9 +128,11 @@ void KeeperProcess::list() {
 
 void KeeperProcess::lose_daemon() {
   daemon_.close();
-  alone_since_ = system_clock().now();
+  const TimePoint now = system_clock().now();
+  // To readers, one that dies before it serves has not come.
+  if (is_serving_ || now - came_ >= kServingAfter) alone_since_ = now;
   const bool starts = !is_leaving_ && !options_.command.empty();
-  next_start_ = starts ? std::max(alone_since_, last_start_ + kBetweenStarts) : TimePoint::max();
+  next_start_ = starts ? std::max(now, last_start_ + kBetweenStarts) : TimePoint::max();
   if (!mounts_.empty() && !is_leaving_) {
     log_warn("the daemon was killed; its mounts wait for the next one",
              {{"mounts", mounts_.size()}});

@@ -34,7 +34,8 @@ struct KeeperOptions {
 //   served   a daemon is connected. Its end without "leave" makes the keeper start another.
 //   alone    nobody is connected, and mounts are kept. A daemon that does not connect in time is
 //            started again, with growing pauses, until alone_max. One that connects and dies is
-//            started again too, but not without a pause between two starts.
+//            started again too, but not without a pause between two starts; until it says that it
+//            serves, the mounts count as alone.
 //   over     nobody is connected, or is about to leave, and nothing is kept: the process ends.
 //
 // The path of its socket is taken away before the other side can know that this keeper ends: before
@@ -54,6 +55,8 @@ class KeeperProcess {
   static constexpr Duration kPauseMax = std::chrono::seconds(10);
   // Readers wait for as long, at most, when a daemon is killed that was just started.
   static constexpr Duration kBetweenStarts = std::chrono::seconds(1);
+  // One of an older version serves without a word.
+  static constexpr Duration kServingAfter = std::chrono::seconds(5);
 
   struct Mount {
     std::string facts;
@@ -76,6 +79,8 @@ class KeeperProcess {
   const File listener_;
   const KeeperOptions options_;
   File daemon_;
+  TimePoint came_{};
+  bool is_serving_ = true;
   bool is_leaving_ = false;
   bool has_path_ = true;
   std::map<std::string, Mount> mounts_;  // By the number of their file system.

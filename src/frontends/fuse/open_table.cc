@@ -126,6 +126,7 @@ Result<std::uint64_t> OpenTable::add(const Record& record) {
 
 std::optional<OpenTable::Record> OpenTable::remove(std::uint64_t handle) {
   const auto place = static_cast<std::uint32_t>(handle & (kRecordsMax - 1));
+  if (place >= head_->end) return std::nullopt;
   Slot& slot = this->slot(place);
   if (slot.unique == 0 || handle_of(slot.unique, place) != handle) return std::nullopt;
   const Record record{slot.unique, NodeNumber(slot.node), slot.backing};

@@ -197,20 +197,43 @@ TEST_F(KeeperProcessTest, RestsBetweenDaemonsThatDieWhenTheyHaveCome) {
   daemon.close();
   std::vector<std::int64_t> times_ns;
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  while (times_ns.size() < 4 && std::chrono::steady_clock::now() < deadline) {
+  // The fifth does not come, and only starts when the fourth has died.
+  while (times_ns.size() < 5 && std::chrono::steady_clock::now() < deadline) {
     times_ns.clear();
     std::istringstream lines(read_file(starts).value_or(""));
     for (std::int64_t time_ns = 0; lines >> time_ns;)
       times_ns.push_back(time_ns);
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
-  ASSERT_GE(times_ns.size(), 4U);
+  ASSERT_GE(times_ns.size(), 5U);
   // Three pauses of a second; a process that was slow to start may cut one of them short.
   EXPECT_GE(times_ns[3] - times_ns[0], std::int64_t{2'000'000'000});
-  // Those that are started from now on do not come.
   FuseKeeper last = FuseKeeper::connect(path()).value();
   EXPECT_TRUE(last.let_go("0:0").ok());
   EXPECT_TRUE(last.leave().ok());
+}
+
+// Readers of its mounts wait all the while.
+TEST_F(KeeperProcessTest, GivesUpWhereDaemonsComeAndDieBeforeTheyServe) {
+  for (const bool serves : {false, true}) {
+    start(std::chrono::milliseconds(2500));
+    keep_one();
+    daemon.close();
+    const TimePoint began = system_clock().now();
+    while (system_clock().now() - began < std::chrono::seconds(4)) {
+      Result<FuseKeeper> next = FuseKeeper::connect(path());
+      const auto kept = next ? next->kept() : failure(next.error());
+      if (!kept) break;  // It has ended, perhaps just now.
+      EXPECT_EQ(kept->size(), 1U);
+      if (serves) {
+        EXPECT_TRUE(next->serve().ok());
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    EXPECT_EQ(is_there(), serves);
+    running.join();
+    EXPECT_FALSE(is_there());
+  }
 }
 
 TEST_F(KeeperProcessTest, WhatItStartsIsEndedForMemoryAsEarlyAsItIsTold) {

@@ -1,6 +1,7 @@
 #include "frontends/fuse/open_table.h"
 
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <set>
@@ -56,6 +57,21 @@ TEST(OpenTable, HandlesDifferAndPlacesAreUsedAgain) {
   EXPECT_FALSE(handles.contains(0));
   for (std::uint64_t unique = 2000; unique < 4000; unique += 2)
     EXPECT_TRUE(table.add({unique, NodeNumber(1), 0}));
+}
+
+// As the handles of files that are not in it do.
+TEST(OpenTable, WhatItNeverHadTakesNoMemory) {
+  OpenTable table = OpenTable::create().value();
+  ASSERT_TRUE(table.add({2, NodeNumber(10), 0}));
+  const auto blocks = [&table] {
+    struct stat found{};
+    EXPECT_EQ(::fstat(table.descriptor(), &found), 0);
+    return found.st_blocks;
+  };
+  const auto before = blocks();
+  for (std::uint64_t handle = 1; handle < OpenTable::kRecordsMax; handle += 1000)
+    EXPECT_FALSE(table.remove((std::uint64_t{1} << 63) | handle));
+  EXPECT_EQ(blocks(), before);
 }
 
 TEST(OpenTable, RefusesMoreThanItHasRoomFor) {
