@@ -102,13 +102,15 @@ Status make_noexec(Session& session, const std::string& directory, const std::st
 }
 
 // Of what was there already: that is left as it is.
-Status check_execution(const ListedMount& there, const std::string& path,
+Status check_execution(const std::string& directory, const std::string& path,
                        const MountOptions& options) {
-  const bool is_forbidden = (there.options + ',').find(",noexec,") != std::string::npos;
-  if (::geteuid() != 0 || is_forbidden == !options.allow_execution) return {};
+  const std::optional<ListedMount> there = uppermost_mount(directory);
+  if (::geteuid() != 0 || !there) return {};
+  const bool is_forbidden = (there->options + ',').find(",noexec,") != std::string::npos;
+  if (is_forbidden == !options.allow_execution) return {};
   return {StatusCode::kConflict,
           fmt::format("'{}' shows {} already, where programs {} be run; unmount it first",
-                      there.directory, path, is_forbidden ? "cannot" : "can")};
+                      directory, path, is_forbidden ? "cannot" : "can")};
 }
 
 Result<int> mount(Session& session, const MountFlags& flags) {
@@ -117,6 +119,11 @@ Result<int> mount(Session& session, const MountFlags& flags) {
   if (options.opening != "auto") {
     MR_ASSIGN_OR_RETURN([[maybe_unused]] const FuseOpening opening,
                         parse_fuse_opening(options.opening));
+  }
+  if (flags.foreground && flags.unless_mounted) {
+    return failure(StatusCode::kInvalidArgument,
+                   "--foreground ends the mount that it made, and --unless-mounted may have made "
+                   "none: give one of them");
   }
   if (options.allow_other && ::geteuid() != 0 && !users_may_allow_other()) {
     return failure(
@@ -133,7 +140,6 @@ Result<int> mount(Session& session, const MountFlags& flags) {
   // From here on a signal is how the mount is ended.
   if (flags.foreground) session.interrupt().expect(std::chrono::seconds(20));
   ControlClient client(session);
-  const std::optional<ListedMount> before = uppermost_mount(directory);
   MR_ASSIGN_OR_RETURN(const Json mounted,
                       client.send(session.context(), HttpMethod::kPost, "/v1/mounts",
                                   {{"source", source},
@@ -146,8 +152,8 @@ Result<int> mount(Session& session, const MountFlags& flags) {
   if (flags.foreground) {
     MR_ASSIGN_OR_RETURN(watch, watched(directory, number));
   }
-  if (before && before->number == number) {
-    MR_RETURN_IF_ERROR(check_execution(*before, mounted.value("path", ""), options));
+  if (mounted.value("was_there", false)) {
+    MR_RETURN_IF_ERROR(check_execution(directory, mounted.value("path", ""), options));
   } else if (!options.allow_execution) {
     MR_RETURN_IF_ERROR(make_noexec(session, directory, number));
   }

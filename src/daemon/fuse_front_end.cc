@@ -98,7 +98,9 @@ Result<Json> FuseFrontEnd::mount(const ControlRequest& request) {
   MR_RETURN_IF_ERROR(check_mount_text(plan.directory));
   MR_ASSIGN_OR_RETURN(plan.path, tree_path(request.context, *gateway_, source));
   MR_ASSIGN_OR_RETURN(const FuseMountInfo mounted, mounts_->mount(request.context, plan));
-  return mount_document(mounted);
+  Json document = mount_document(mounted);
+  document["was_there"] = mounted.was_there;
+  return document;
 }
 
 Result<Json> FuseFrontEnd::unmount(const ControlRequest& request) {

@@ -179,7 +179,7 @@ TEST_F(MountTest, S22AKeeperThatIsKilledHasASuccessorThatHoldsTheMounts) {
 }
 
 TEST_F(MountTest, AMountThatDiedWithItsKeeperIsReplacedOrTakenAway) {
-  for (const std::string next : {"mount a@v1 mnt", "umount mnt"}) {
+  for (const std::string next : {"mount -o noexec a@v1 mnt", "umount mnt"}) {
     succeed("millrace mount a@v1 mnt; stat mnt");
     const int daemon = daemon_pid();
     ::kill(daemon, SIGSTOP);  // So that it starts no other keeper.
@@ -188,6 +188,10 @@ TEST_F(MountTest, AMountThatDiedWithItsKeeperIsReplacedOrTakenAway) {
     ::kill(daemon, SIGKILL);
     ASSERT_TRUE(becomes([this] { return bash("cat $DIR/mnt/d/1.jpg").exit_code != 0; }));
     succeed("millrace " + next);
+    if (next.starts_with("mount")) {
+      EXPECT_THAT(succeed("findmnt -no OPTIONS mnt").out, HasSubstr("noexec"))
+          << "the kernel gives the new one the number of the dead one";
+    }
     if (next.starts_with("mount")) succeed("(cd mnt && sha256sum --quiet -c ../sums); umount mnt");
     EXPECT_FALSE(is_mounted()) << "after " << next;
   }
