@@ -25,6 +25,8 @@ class TaskGroup {
   Status add(GroupTask task);
   // Waits for all. The first failure, or success.
   Status wait();
+  // Requested when the request is cancelled, and once a task has failed.
+  const Cancellation& cancellation() const { return cancellation_.context().cancellation(); }
 
  private:
   Status first_failure() const;

@@ -29,8 +29,6 @@ void PreloadProgress::restart(TimePoint now, std::uint64_t total_bytes) {
   done_bytes_ = 0;
   fetched_bytes_ = 0;
   marks_ = {{.time = now, .fetched_bytes = 0}};
-  last_fetched_ = now;
-  problem_.clear();
 }
 
 void PreloadProgress::add(TimePoint now, std::uint64_t bytes, bool fetched) {
@@ -38,7 +36,7 @@ void PreloadProgress::add(TimePoint now, std::uint64_t bytes, bool fetched) {
   done_bytes_ += bytes;
   if (!fetched) return;
   fetched_bytes_ += bytes;
-  last_fetched_ = std::max(last_fetched_, now);
+  stuck_since_ = std::max(stuck_since_, now);
   if (marks_.empty() || now - marks_.back().time >= kMarkInterval) {
     marks_.push_back({.time = now, .fetched_bytes = fetched_bytes_});
   }
@@ -46,14 +44,15 @@ void PreloadProgress::add(TimePoint now, std::uint64_t bytes, bool fetched) {
     marks_.pop_front();
 }
 
-void PreloadProgress::set_problem(std::string problem) {
+void PreloadProgress::set_problem(TimePoint now, std::string problem) {
   MutexLock lock(mutex_);
+  if (problem_.empty()) stuck_since_ = now;
   problem_ = std::move(problem);
 }
 
-Duration PreloadProgress::idle(TimePoint now) const {
+Duration PreloadProgress::stuck(TimePoint now) const {
   MutexLock lock(mutex_);
-  return now - last_fetched_;
+  return problem_.empty() ? Duration::zero() : now - stuck_since_;
 }
 
 void PreloadProgress::describe(TimePoint now, PreloadInfo& preload) const {

@@ -18,9 +18,9 @@ class PreloadProgress {
   // Some of it is there, and had to be fetched or not.
   void add(TimePoint now, std::uint64_t bytes, bool fetched) MR_EXCLUDES(mutex_);
   // What it waits for; empty when it goes on.
-  void set_problem(std::string problem) MR_EXCLUDES(mutex_);
-  // How long nothing has been fetched.
-  Duration idle(TimePoint now) const MR_EXCLUDES(mutex_);
+  void set_problem(TimePoint now, std::string problem) MR_EXCLUDES(mutex_);
+  // How long there has been a problem and nothing was fetched.
+  Duration stuck(TimePoint now) const MR_EXCLUDES(mutex_);
   // Fills in what the progress of a running preload is. How fast it goes is what it did of late;
   // nobody knows while it waits.
   void describe(TimePoint now, PreloadInfo& preload) const MR_EXCLUDES(mutex_);
@@ -38,7 +38,8 @@ class PreloadProgress {
   std::uint64_t fetched_bytes_ MR_GUARDED_BY(mutex_) = 0;
   // The oldest is where the rate is taken from.
   std::deque<Mark> marks_ MR_GUARDED_BY(mutex_);
-  TimePoint last_fetched_ MR_GUARDED_BY(mutex_){};
+  // When the problem began, or something was fetched in spite of it.
+  TimePoint stuck_since_ MR_GUARDED_BY(mutex_){};
   std::string problem_ MR_GUARDED_BY(mutex_);
 };
 

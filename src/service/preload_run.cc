@@ -165,7 +165,8 @@ class PreloadRun::Fetches {
       progress_.add(run_.parts_.clock.now(), piece.length, false);
       return {};
     }
-    pace_.take(piece.length - cached, context_.cancellation());
+    // A wait that a failure ends: it may take hours.
+    pace_.take(piece.length - cached, group_.cancellation());
     return group_.add([this, object, piece](const RequestContext& part) -> Status {
       MR_RETURN_IF_ERROR(fetch(part, object, piece));
       progress_.add(run_.parts_.clock.now(), piece.length, true);
@@ -179,10 +180,10 @@ class PreloadRun::Fetches {
     for (;;) {
       Status status = run_.parts_.cache.warm(part, object, piece, Urgency::kSpeculative);
       if (!preload_may_wait_out(status)) {
-        if (status.ok()) progress_.set_problem("");
+        if (status.ok()) progress_.set_problem(clock.now(), "");
         return status;
       }
-      progress_.set_problem(status.to_string());
+      progress_.set_problem(clock.now(), status.to_string());
       if (run_.parts_.gives_way()) return status;
       clock.sleep_until(clock.now() + pause, &part.cancellation());
       MR_RETURN_IF_ERROR(part.check(clock));

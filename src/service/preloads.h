@@ -133,6 +133,8 @@ class Preloads {
   void release_lease(const PreloadId& id);
   // What was asked for by now, and from now on is not renewed.
   std::optional<Duration> final_lease(const PreloadId& id) MR_EXCLUDES(mutex_);
+  // It is, since the preload goes on.
+  void renew_on(const PreloadId& id) MR_EXCLUDES(mutex_);
 
   PreloadInfo described(const Preload& preload) const;
   void add_leases(std::vector<PreloadInfo>& preloads);

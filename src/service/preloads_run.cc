@@ -21,6 +21,7 @@ std::optional<PreloadInfo> Preloads::begin(const PreloadId& id,
   progress = preload.progress;
   cancellation = preload.cancellation;
   const TimePoint now = parts_.clock.now();
+  progress->set_problem(now, "");
   progress->restart(now, preload.info.bytes_total);
   progress->add(now, preload.info.bytes_done, false);
   preload.info.state = PreloadState::kRunning;
@@ -88,8 +89,14 @@ std::optional<Duration> Preloads::final_lease(const PreloadId& id) {
   return found->second.info.request.lease;
 }
 
+void Preloads::renew_on(const PreloadId& id) {
+  MutexLock lock(mutex_);
+  const auto found = preloads_.find(id);
+  if (found != preloads_.end()) found->second.is_renewed = true;
+}
+
 bool Preloads::gives_way(const PreloadId& id, const PreloadProgress& progress) {
-  if (progress.idle(parts_.clock.now()) < options_.patience) return false;
+  if (progress.stuck(parts_.clock.now()) < options_.patience) return false;
   MutexLock lock(mutex_);
   return std::ranges::any_of(preloads_, [&](const auto& entry) {
     return entry.first != id && entry.second.info.state == PreloadState::kQueued;
@@ -124,8 +131,9 @@ Status Preloads::work_patiently(const RequestContext& context, const PreloadInfo
     Status status = work(context, preload, progress);
     if (!preload_may_wait_out(status)) return status;
     // After a restart the store may not be there yet.
-    progress.set_problem(status.to_string());
+    progress.set_problem(parts_.clock.now(), status.to_string());
     if (gives_way(preload.id, progress)) return status;
+    renew_on(preload.id);
     parts_.clock.sleep_until(parts_.clock.now() + pause, &context.cancellation());
     MR_RETURN_IF_ERROR(context.check(parts_.clock));
     pause = std::min(2 * pause, options_.pause_max);

@@ -50,13 +50,28 @@ TEST_F(PreloadProgressTest, TheRateIsOfLate) {
 
 TEST_F(PreloadProgressTest, AnOutageIsSoonForgotten) {
   fetch(100 * kMiB, minutes(2));
-  progress_.set_problem("the store is away");
+  progress_.set_problem(now_, "the store is away");
   now_ += hours(8);
   EXPECT_FALSE(described().time_left) << "nobody knows when the store comes back";
   EXPECT_EQ(described().bytes_per_second, 0u);
-  progress_.set_problem("");
+  progress_.set_problem(now_, "");
   fetch(50 * kMiB, seconds(10));
   EXPECT_EQ(described().bytes_per_second, 50 * kMiB);
+}
+
+TEST_F(PreloadProgressTest, IsStuckWhileThereIsAProblemAndNothingComes) {
+  fetch(100 * kMiB, seconds(1));
+  now_ += hours(1);
+  EXPECT_EQ(progress_.stuck(now_), Duration::zero()) << "one that may fetch little is not";
+  progress_.set_problem(now_, "the store is away");
+  now_ += minutes(1);
+  progress_.set_problem(now_, "it is still away");
+  EXPECT_EQ(progress_.stuck(now_), minutes(1));
+  progress_.add(now_, kMiB, true);
+  now_ += seconds(1);
+  EXPECT_EQ(progress_.stuck(now_), seconds(1));
+  progress_.set_problem(now_, "");
+  EXPECT_EQ(progress_.stuck(now_), Duration::zero());
 }
 
 TEST_F(PreloadProgressTest, WhatComesSlowlyHasARateToo) {

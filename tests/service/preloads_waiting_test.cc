@@ -1,6 +1,7 @@
 // Preloads whose store is away, and those that wait behind them.
 
 #include <atomic>
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
@@ -30,8 +31,9 @@ class PreloadsWaitingTest : public ::testing::Test {
   }
   ~PreloadsWaitingTest() override { world.stop_all(); }
 
-  PreloadId start(const std::string& name, bool is_leased) {
-    PreloadRequest request{.version = VersionRef::parse(name + "@v1").value()};
+  PreloadId start(const std::string& name, bool is_leased, std::uint64_t rate_max = 0) {
+    PreloadRequest request{.version = VersionRef::parse(name + "@v1").value(),
+                           .bytes_per_second_max = rate_max};
     if (is_leased) request.lease = std::chrono::hours(1);
     const Result<PreloadInfo> started = world.preloads().start(world.context, request);
     EXPECT_TRUE(started) << started.error().to_string();
@@ -69,6 +71,13 @@ TEST_F(PreloadsWaitingTest, OneWhoseStoreIsAwayHoldsUpNobody) {
   world.mend();
   EXPECT_EQ(world.ended(away).state, PreloadState::kReady);
   EXPECT_TRUE(info(away).leased_until);
+}
+
+// At this rate it is a year until the second block's turn.
+TEST_F(PreloadsWaitingTest, OneThatMayFetchLittleHoldsUpNobodyEither) {
+  world.break_objects(Fault::Kind::kFailBefore, "a/");
+  start("a", true, 1);
+  EXPECT_EQ(world.ended(start("b", true)).state, PreloadState::kReady);
 }
 
 TEST_F(PreloadsWaitingTest, WhoGaveWaySaysWhy) {
@@ -117,6 +126,7 @@ TEST_F(PreloadsWaitingTest, AStoreThatIsAwayAfterARestartIsWaitedFor) {
   const PreloadId first = start("a", true);
   const PreloadId second = start("b", true);
   world.stop_all();
+  std::filesystem::remove_all(world.state.path("opened"));
   world.faulty->set_plan([](const FaultableCall&) -> std::optional<Fault> {
     return Fault{.kind = Fault::Kind::kFailBefore};
   });
@@ -128,6 +138,21 @@ TEST_F(PreloadsWaitingTest, AStoreThatIsAwayAfterARestartIsWaitedFor) {
   world.mend();
   EXPECT_EQ(world.ended(first).state, PreloadState::kReady);
   EXPECT_EQ(world.ended(second).state, PreloadState::kReady);
+}
+
+// Where the objects should be there is nothing, and who knows where they are now is away. Each try
+// begins anew, and yet all of them are one wait.
+TEST_F(PreloadsWaitingTest, OneThatBeginsAgainAndAgainHoldsUpNobody) {
+  for (const char* const name : {"datasets/a/v1", "datasets/b/v1"})
+    EXPECT_EQ(world.at(name).kind, NodeKind::kDirectory);
+  world.faulty->set_plan([](const FaultableCall& call) -> std::optional<Fault> {
+    if (call.key.starts_with(".millrace")) return Fault{.kind = Fault::Kind::kFailBefore};
+    if (!call.key.starts_with("a/")) return std::nullopt;
+    return Fault{.kind = Fault::Kind::kFailBefore, .code = StatusCode::kNotFound};
+  });
+  const PreloadId lost = start("a", true);
+  EXPECT_EQ(world.ended(start("b", true)).state, PreloadState::kReady);
+  EXPECT_FALSE(has_ended(info(lost).state));
 }
 
 }  // namespace
