@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/at_hand.h"
 #include "base/current_request.h"
 #include "base/log.h"
 
@@ -12,6 +13,13 @@ namespace millrace {
 
 Result<PreloadPlan> CachedVersions::all_of(const RequestContext& context, VersionTree& tree) {
   return PreloadPlan::make(context, clock_, tree.objects(), {});
+}
+
+Result<std::shared_ptr<VersionTree>> CachedVersions::find_here(const RequestContext& context,
+                                                               TreeNumber number) {
+  const AtHandOnly at_hand(AtHandOnly::Reach::kDisk);
+  auto tree = versions_.find(context, number);
+  return at_hand.refused() ? nullptr : std::move(tree);
 }
 
 Result<CachedVersion> CachedVersions::measure(const RequestContext& context, VersionTree& tree) {
@@ -33,7 +41,9 @@ Result<std::vector<CachedVersion>> CachedVersions::list(const RequestContext& co
   std::vector<CachedVersion> shown;
   for (const NumberedTree& known : versions_.known()) {
     MR_RETURN_IF_ERROR(context.check(clock_));
-    const auto tree = versions_.find(context, known.number);
+    const auto tree = find_here(context, known.number);
+    // Nothing was read by way of a manifest that is not on this machine.
+    if (tree && *tree == nullptr) continue;
     auto measured = tree ? measure(context, **tree) : Result<CachedVersion>(failure(tree.error()));
     if (!measured) {
       log_warn("cannot tell how much of a version is cached",

@@ -53,6 +53,8 @@ class CachedVersions {
   Result<CheckReport> verify(const RequestContext& context, const VersionRef& ref);
 
  private:
+  // Null when its manifest was never opened on this machine.
+  Result<std::shared_ptr<VersionTree>> find_here(const RequestContext& context, TreeNumber number);
   Result<CachedVersion> measure(const RequestContext& context, VersionTree& tree);
   Result<PreloadPlan> all_of(const RequestContext& context, VersionTree& tree);
 
