@@ -66,8 +66,9 @@ class BlockCache {
 
   // The object as a file, for sendfile, mmap, passthrough and other processes. kNotFound when some
   // of it is not cached; kUnsupported when the cache is encrypted. Every unit was verified since
-  // the process started: kUnavailable while that is still to be done for much of it, which this
-  // call begins. Small objects are given as sealed copies in memory.
+  // the process started: kUnavailable while that is still to be done for more of it than the caller
+  // should wait for, which this call begins. kResourceExhausted when this process may have no more
+  // files open. Small objects are given as sealed copies in memory.
   virtual Result<std::unique_ptr<CompleteObject>> open_complete(const RequestContext& context,
                                                                 const ObjectVersion& object) = 0;
 

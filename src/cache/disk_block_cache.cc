@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/at_hand.h"
 #include "base/log.h"
 #include "cache/complete_object.h"
 
@@ -15,6 +16,8 @@ namespace {
 constexpr std::uint32_t kWarmWindowUnits = 16 * kBlockUnits;
 // What open_complete() checks while its caller waits: 64 MiB, which take tens of milliseconds.
 constexpr std::uint32_t kUnitsCheckedAtOnceMax = 16 * kBlockUnits;
+// And a caller who must not wait: a few milliseconds.
+constexpr std::uint32_t kUnitsCheckedAtHandMax = kBlockUnits;
 // How long it waits when too much is fetched ahead already.
 constexpr Duration kRefusedPause = std::chrono::milliseconds(20);
 // Of the disk that it is for: what is expected must not push out what is being read.
@@ -252,7 +255,9 @@ Result<std::unique_ptr<CompleteObject>> DiskBlockCache::open_complete(const Requ
     return failure(StatusCode::kNotFound,
                    fmt::format("'{}' is not cached whole", object.key().value()));
   }
-  if (cached->units() - cached->ready_units() > kUnitsCheckedAtOnceMax) {
+  const std::uint64_t units_max =
+      AtHandOnly::is_in_force() ? kUnitsCheckedAtHandMax : kUnitsCheckedAtOnceMax;
+  if (cached->units() - cached->ready_units() > units_max) {
     checks_.start(cached);
     return failure(StatusCode::kUnavailable,
                    fmt::format("'{}' is being checked", object.key().value()));
@@ -358,12 +363,17 @@ Status DiskBlockCache::fetch(const RequestContext& context,
                                    &context.cancellation());
     MR_RETURN_IF_ERROR(context.check(environment_.clock));
   }
-  verifier_.check(*object, units, CacheDamage::kRead, false);
+  const Verifier::Outcome checked = verifier_.check(*object, units, CacheDamage::kRead, false);
   if (object->all_ready(units)) return {};
   const std::string& key = object->version().key().value();
   const bool had_no_room = std::ranges::any_of(
       needs.flights, [](const auto& flight) { return flight->skipped == CacheSkip::kNoRoom; });
-  if (had_no_room) {
+  // Or its end took the room of its beginning.
+  const bool was_evicted =
+      checked.bad_units == 0 && std::ranges::none_of(needs.flights, [](const auto& flight) {
+        return flight->skipped.has_value();
+      });
+  if (had_no_room || was_evicted) {
     return {StatusCode::kResourceExhausted,
             fmt::format("'{}' does not fit into the cache beside what is leased or in use", key)};
   }
