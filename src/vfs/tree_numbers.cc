@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/at_hand.h"
 #include "base/bytes.h"
 #include "base/checked_line.h"
 #include "base/checksum.h"
@@ -166,6 +167,8 @@ Result<NumberedTree> TreeNumbers::number_of(const VersionRef& ref, const std::st
       tree.number = derived_tree_number(nonce, attempt++);
     } while (trees_.contains(tree.number.value()));
   }
+  // A refusal says nothing about the disk: nothing may come of it.
+  MR_RETURN_IF_ERROR(AtHandOnly::may_wait_for_disk());
   if (const Status noted = append(tree); !noted.ok()) {
     if (known == by_nonce_.end()) return failure(noted);
     // Its number is safe. After a restart it begins with the layout before, and finds this one.

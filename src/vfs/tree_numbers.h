@@ -17,15 +17,15 @@ namespace millrace {
 
 // The number of a tree is 31 bits of a hash of its nonce, so that all gateways come to the same
 // one. Where that is taken by another version that a gateway met first, it tries on: the second,
-// third
-// ... hash. With 10,000 versions there is such a pair somewhere with a chance of 1 in 40.
+// the third and so on. With 10,000 versions there is such a pair somewhere with a chance of 1
+// in 40.
 TreeNumber derived_tree_number(std::string_view nonce, std::uint32_t attempt);
 // How far another gateway may have tried.
 inline constexpr std::uint32_t kTreeNumberAttempts = 4;
 // 24 bits that tell such versions apart. Never 0.
 std::uint32_t tree_check_of(std::string_view nonce);
 
-// A version that this machine has served. Enough to open it again when the registry cannot be
+// A version that this machine has shown. Enough to open it again when the registry cannot be
 // asked.
 struct NumberedTree {
   TreeNumber number;

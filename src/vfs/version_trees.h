@@ -47,7 +47,7 @@ class VersionTrees {
   std::optional<std::uint32_t> check_of(TreeNumber number) const {
     return parts_.numbers.check_of(number);
   }
-  // All that this machine has ever served.
+  // All that this machine has ever shown.
   std::vector<NumberedTree> known() const { return parts_.numbers.all(); }
   // One of them at a path of /datasets, or below it; as TreeNumbers has it.
   std::optional<NumberedTree> known_below(std::string_view path) const {

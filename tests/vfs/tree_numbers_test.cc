@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "base/at_hand.h"
 #include "base/log.h"
 #include "platform/faulty_disk.h"
 #include "platform/memory_disk.h"
@@ -117,6 +118,30 @@ TEST_F(TreeNumbersTest, ANewLayoutReplacesTheOld) {
   EXPECT_EQ(numbers->find(TreeNumber(first_number("a")))->layout.layout_digest,
             facts_of("other").layout.layout_digest);
   EXPECT_EQ(number(*numbers, "c"), first_number("c"));
+}
+
+TEST_F(TreeNumbersTest, WhoMustNotWaitForADiskChangesNothing) {
+  auto numbers = open();
+  EXPECT_EQ(number(*numbers, "a"), first_number("a"));
+  {
+    const AtHandOnly at_hand(AtHandOnly::Reach::kMemory);
+    EXPECT_EQ(number(*numbers, "a"), first_number("a"));
+    EXPECT_FALSE(at_hand.refused()) << "it is known";
+    EXPECT_FALSE(numbers->number_of(ref_of("a@v1"), "nonce-a", facts_of("other").layout));
+    EXPECT_FALSE(numbers->number_of(ref_of("b@v1"), "nonce-b", facts_of("b").layout));
+    EXPECT_TRUE(at_hand.refused());
+  }
+  {
+    const AtHandOnly at_hand(AtHandOnly::Reach::kDisk);
+    EXPECT_TRUE(numbers->number_of(ref_of("a@v1"), "nonce-a", facts_of("other").layout));
+    EXPECT_EQ(number(*numbers, "b"), first_number("b"));
+    EXPECT_FALSE(at_hand.refused());
+  }
+  numbers = open();
+  EXPECT_EQ(numbers->find(TreeNumber(first_number("a")))->layout.layout_digest,
+            facts_of("other").layout.layout_digest)
+      << "it was noted";
+  EXPECT_TRUE(numbers->find(TreeNumber(first_number("b"))));
 }
 
 // A name that was aborted and reserved again is another version.

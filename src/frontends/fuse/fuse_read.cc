@@ -1,5 +1,6 @@
 #include <memory>
 
+#include "base/at_hand.h"
 #include "base/log.h"
 #include "frontends/fuse/fuse_operations.h"
 
@@ -24,6 +25,10 @@ void fuse_read(FuseCall call, const FuseRequest& request) {
   FuseConnection& connection = call.connection();
   const Result<std::shared_ptr<OpenFile>> file = connection.file(call.context(), call.node());
   if (!file) return call.fail(file.error(), FuseAttempt::kData);
+  // A read that will be done again is counted once.
+  if (const Status last = AtHandOnly::may_note(); !last.ok()) {
+    return call.fail(last, FuseAttempt::kData);
+  }
   const RequestContext context = call.context();
   (*file)->read(context, {in->offset, in->size},
                 Completion<Slice>(connection.replies,

@@ -101,6 +101,7 @@ TEST_F(FuseAtHandTest, S19CachedFilesAreReadHoweverManyReadsWait) {
   hang();
   const std::uint64_t before = world.requests(FuseMetricOperation::kRead);
   start_reader([this] {
+    raise_descriptor_limit();
     for (std::size_t n = 0; n < kReads; ++n) {
       const std::string name = "datasets/many/v1/files/" + std::to_string(n);
       const int fd = ::open(world.mounted(name).c_str(), O_RDONLY | O_CLOEXEC);
