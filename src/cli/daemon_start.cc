@@ -91,8 +91,9 @@ class StartingDaemon {
     std::size_t size = 0;
     if (const auto log = File::open(log_path_, O_RDONLY)) {
       const std::uint64_t end = log->size().value_or(log_begin_);
+      // Its beginning may have been moved away meanwhile.
       const std::uint64_t begin =
-          std::max(log_begin_, end - std::min<std::uint64_t>(end, kLogTailBytes));
+          std::max(std::min(log_begin_, end), end - std::min<std::uint64_t>(end, kLogTailBytes));
       MutableByteView into = std::as_writable_bytes(std::span(tail));
       size = log->read_at(begin, into).value_or(0);
     }

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <system_error>
 #include <vector>
@@ -17,14 +18,16 @@ namespace {
 
 constexpr std::size_t kPieceBytes = kMiB;
 
-// From `begin` to the end, wherever that is by then: more may be written all the while. At most
-// `bytes_max`, should that be faster than this is.
-Status copy_end(const File& log, std::uint64_t begin, std::uint64_t bytes_max, const File& into) {
+// What is behind `begin` in the log and not in `kept` yet, to the end, wherever that is by then:
+// more may be written all the while. `kept` grows to `bytes_max` at most, should that be faster
+// than this is.
+Status copy_end(const File& log, std::uint64_t begin, std::uint64_t bytes_max, const File& kept) {
   std::vector<std::byte> piece(kPieceBytes);
-  for (std::uint64_t copied = 0; copied < bytes_max;) {
+  MR_ASSIGN_OR_RETURN(std::uint64_t copied, kept.size());
+  while (copied < bytes_max) {
     MR_ASSIGN_OR_RETURN(const std::size_t length, log.read_at(begin + copied, piece));
     if (length == 0) break;
-    MR_RETURN_IF_ERROR(into.write_at(copied, ByteView(piece).first(length)));
+    MR_RETURN_IF_ERROR(kept.write_at(copied, ByteView(piece).first(length)));
     copied += length;
   }
   return {};
@@ -38,7 +41,8 @@ Status keep_end(const File& log, std::uint64_t begin, std::uint64_t bytes_max) {
   std::error_code error;
   if (status.ok()) {
     std::filesystem::rename(temporary, kept, error);
-    if (!error) return {};
+    // That took a while, in which more was written.
+    if (!error) return copy_end(log, begin, bytes_max, file);
     status = {StatusCode::kIoError, kept + ": " + error.message()};
   }
   std::filesystem::remove(temporary, error);
@@ -54,8 +58,9 @@ std::string serve_log_path(const EnvironmentLookup& environment) {
 Status bound_serve_log(const std::string& path, std::uint64_t bytes_max) {
   const Result<File> log = File::open(path, O_RDWR);
   if (!log) return log.error().code() == StatusCode::kNotFound ? Status() : log.error();
-  // Two daemons of one user may share it, and a command may start one just now.
-  if (::flock(log->descriptor(), LOCK_EX | LOCK_NB) != 0) return {};
+  // Two daemons of one user may share it, and a command may start one just now. Where there are no
+  // locks, as on some network file systems, there is no telling.
+  if (::flock(log->descriptor(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return {};
   MR_ASSIGN_OR_RETURN(const std::uint64_t size, log->size());
   if (size <= bytes_max) return {};
   Status kept = keep_end(*log, size - bytes_max, 2 * bytes_max);

@@ -114,7 +114,8 @@ void ControlRoutes::add(HttpMethod method, std::string_view pattern, ControlHand
   add_waiting(
       method, pattern,
       [this, handler = std::move(handler)](ControlRequest request, Completion<ControlAnswer> done) {
-        answer(handler, std::move(request), std::move(done));
+        request.context = request.context.with_deadline(clock_.now() + timeout_);
+        answer(handler, request, std::move(done));
       });
 }
 
@@ -123,16 +124,17 @@ void ControlRoutes::add_asking(HttpMethod method, std::string_view pattern,
   add_waiting(method, pattern,
               [this, handler = std::make_shared<const ControlHandler>(std::move(handler))](
                   ControlRequest request, Completion<ControlAnswer> done) {
-                work_.resume([this, handler, request = std::move(request),
-                              done = std::move(done)]() mutable {
-                  answer(*handler, std::move(request), std::move(done));
+                request.context = request.context.with_deadline(clock_.now() + timeout_);
+                const auto owed = std::make_shared<Completion<ControlAnswer>>(std::move(done));
+                Status taken = work_.submit([handler, owed, request = std::move(request)] {
+                  answer(*handler, request, std::move(*owed));
                 });
+                if (!taken.ok()) owed->complete(failure(std::move(taken)));
               });
 }
 
-void ControlRoutes::answer(const ControlHandler& handler, ControlRequest request,
-                           Completion<ControlAnswer> done) const {
-  request.context = request.context.with_deadline(clock_.now() + timeout_);
+void ControlRoutes::answer(const ControlHandler& handler, const ControlRequest& request,
+                           Completion<ControlAnswer> done) {
   Result<Json> document = handler(request);
   if (document) {
     done.complete(json_control_answer(*std::move(document)));

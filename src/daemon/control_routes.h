@@ -18,7 +18,8 @@ namespace millrace {
 // is safe from any thread.
 class ControlRoutes final : public HttpHandler {
  public:
-  // `timeout` is how long a handler may take; those that ask a store do so on `work`.
+  // `timeout` is how long an answer may take; handlers that ask a store do so on `work`, whose
+  // refusals are the answer.
   ControlRoutes(Clock& clock, Executor& work, Duration timeout)
       : clock_(clock), work_(work), timeout_(timeout) {}
 
@@ -56,8 +57,8 @@ class ControlRoutes final : public HttpHandler {
 
   Match find(HttpMethod method, const std::vector<std::string>& components) const;
 
-  void answer(const ControlHandler& handler, ControlRequest request,
-              Completion<ControlAnswer> done) const;
+  static void answer(const ControlHandler& handler, const ControlRequest& request,
+                     Completion<ControlAnswer> done);
 
   Clock& clock_;
   Executor& work_;

@@ -67,9 +67,9 @@ Status LoaderFrontEnd::start(Gateway& gateway) {
   return {};
 }
 
+// It stays: the control interface may be telling what it does.
 void LoaderFrontEnd::stop(TimePoint) {
-  server_.reset();
-  sources_.reset();
+  if (server_) server_->stop();
 }
 
 Json LoaderFrontEnd::status() { return {{"connections", server_ ? server_->connections() : 0}}; }
