@@ -55,8 +55,7 @@ enum class RecentWait : std::uint8_t {
 //     wait for the store again.
 //  4. A question that outlasts the patience goes on, and its answer is kept. Until it ends, whoever
 //     can do with an old answer neither waits nor asks anything else.
-//  5. A thread that takes only what is at hand never asks by itself. Where the store is asked
-//  beside
+//  5. A thread that takes only what is at hand never asks by itself. Where somebody else asks for
 //     it, it is refused until there is an answer or the patience is over.
 //
 // Safe from any thread; two who ask at once for what is not known may both go to the store. The

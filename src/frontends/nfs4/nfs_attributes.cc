@@ -267,7 +267,7 @@ bool NfsAttributeWriter::write_server_value(XdrWriter& writer, NfsAttribute attr
       NfsBitmap().write(writer);
       return true;
     case kFhExpireType:  // Never.
-    case kRdattrError:   // None: who has one is not shown.
+    case kRdattrError:   // None: NfsListedAttributes shows who has one.
     case kAclSupport:
       writer.u32(0);
       return true;
