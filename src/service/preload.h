@@ -19,7 +19,7 @@ namespace millrace {
 using PreloadId = StrongType<std::string, struct PreloadIdTag>;
 
 enum class PreloadState : std::uint8_t {
-  kQueued,     // Fits, and holds its lease; others go first.
+  kQueued,     // Fits, and holds its lease if it was asked for one; others go first.
   kRunning,    // Is being fetched. A store that is away makes it wait, not fail.
   kReady,      // All that was wanted was cached then; with a lease it still is.
   kFailed,     // `problem` says why. What was fetched stays until it is evicted.

@@ -50,7 +50,8 @@ class FuseSession {
   static constexpr Duration kBetweenTries = std::chrono::milliseconds(100);
   static constexpr Duration kTryingMax = std::chrono::milliseconds(20);
 
-  // A call that no thread has time for. The kernel bounds them: each has a process that waits.
+  // A call that no thread has time for. The kernel bounds them: a process waits for each, or it is
+  // one of those that read ahead.
   struct WaitingCall {
     FuseOperation operation;
     FuseCall call;
