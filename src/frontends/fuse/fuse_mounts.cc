@@ -138,6 +138,7 @@ void FuseMounts::wake() const {
 
 void FuseMounts::watch() {
   TimePoint next_start{};
+  std::string said;
   while (true) {
     // Ended outside the lock, and here alone: it waits for workers, who may want the lock.
     std::vector<std::unique_ptr<FuseSession>> over;
@@ -155,10 +156,12 @@ void FuseMounts::watch() {
       if (is_missing && parts_.clock.now() >= next_start) {
         Status kept = ensure_keeper();
         if (kept.ok()) kept = keep_all();
-        if (!kept.ok()) {
+        // Once, however often it is tried.
+        if (!kept.ok() && kept.message() != said) {
           log_error("a mount has no keeper, and ends with this process until it has one",
                     {{"error", kept.message()}});
         }
+        said = kept.message();
         next_start = parts_.clock.now() + kKeeperPause;
         is_missing = is_keeper_missing();
       }
