@@ -34,6 +34,12 @@ class MillraceTest : public ::testing::Test {
   // is what somebody types there. Everything comes back in `out`.
   Outcome on_terminal(const std::vector<std::string>& arguments, const std::string& typed = "");
 
+  // As who may use the buckets of the tests' S3 server.
+  void be_known_to_s3() {
+    variables_["AWS_ACCESS_KEY_ID"] = "test-access-key";
+    variables_["AWS_SECRET_ACCESS_KEY"] = "test-secret-key";
+  }
+
   std::string path(const std::string& name) const { return directory_ + "/" + name; }
   void write(const std::string& name, const std::string& text) const;
   std::string read(const std::string& name) const;

@@ -101,9 +101,7 @@ TEST_F(MountKeeperTest, WhereMountsAreMadeInOneStepTheyAreServedToo) {
 TEST_F(MountKeeperTest, AStopThatIsCutShortIsAStop) {
   const millrace::testing::StrictS3Server server;
   FaultProxy proxy(server.url());
-  variables_["AWS_ACCESS_KEY_ID"] = "test-access-key";
-  variables_["AWS_SECRET_ACCESS_KEY"] = "test-secret-key";
-  variables_["MILLRACE_STORE"] = "s3://test-bucket/pre?endpoint=" + proxy.endpoint();
+  use_s3(proxy.endpoint());
   succeed("millrace publish tree a@v1; millrace mount a@v1 mnt; ls mnt");
   const int daemon = daemon_pid();
   ASSERT_GT(daemon, 0);

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <sstream>
 #include <vector>
 
 #include <fmt/format.h>
@@ -20,6 +21,7 @@
 
 #include "platform/file.h"
 #include "tests/cli/mount_world.h"
+#include "tests/servers/strict_s3_server.h"
 
 namespace millrace::cli {
 namespace {
@@ -97,6 +99,45 @@ TEST_F(MountSemanticsTest, S4AChangedObjectOfAVersionIsAnError) {
   EXPECT_THAT(log, HasSubstr("path=large.bin"));
 }
 
+TEST_F(MountSemanticsTest, S5FactsOfVersions) {
+  mount_tree();
+  EXPECT_EQ(fact("mnt/datasets/a/v1/large.bin", "version"), "a@v1");
+  EXPECT_EQ(fact("mnt/datasets/a/v1/large.bin", "digest"), fact("mnt/datasets/a/v1", "digest"));
+  EXPECT_EQ(fact("mnt/datasets/a/v1/large.bin", "cached"), "no");
+  succeed("cat mnt/datasets/a/v1/large.bin > /dev/null");
+  EXPECT_TRUE(becomes([this] { return fact("mnt/datasets/a/v1/large.bin", "cached") == "yes"; }));
+}
+
+TEST_F(MountSemanticsTest, S6TheSizeOfAVersion) {
+  mount_tree();
+  const Outcome shown = succeed(
+      "df -B1 --output=size,itotal mnt/datasets/a/v1 | tail -n 1;"
+      "echo $(find tree -type f -printf '%s\n' | awk '{sum += $1} END {printf \"%d\", sum}')"
+      " $(find tree | wc -l)");
+  std::istringstream figures(shown.out);
+  std::uint64_t bytes = 0;
+  std::uint64_t entries = 0;
+  std::uint64_t bytes_expected = 0;
+  std::uint64_t entries_expected = 0;
+  figures >> bytes >> entries >> bytes_expected >> entries_expected;
+  constexpr std::uint64_t kBlock = 4096;
+  EXPECT_EQ(bytes, (bytes_expected + kBlock - 1) / kBlock * kBlock) << shown.out;
+  EXPECT_EQ(entries, entries_expected);
+}
+
+TEST_F(MountSemanticsTest, S7ABucketOfAServerIsShownAsItIs) {
+  const millrace::testing::StrictS3Server server;
+  be_known_to_s3();
+  const std::string bucket = "s3://test-bucket/live/";
+  variables_["AWS_ENDPOINT_URL"] = server.url();
+  variables_["MILLRACE_BUCKETS"] = "live=s3://test-bucket/live?endpoint=" + server.url();
+  succeed("millrace store cp tree/large.bin '" + bucket + "d/large.bin?endpoint=" + server.url() +
+          "'; millrace mount mnt; cmp tree/large.bin mnt/buckets/live/d/large.bin");
+  succeed("millrace store cp tree/d/1.jpg '" + bucket + "d/1.jpg?endpoint=" + server.url() + "'");
+  EXPECT_TRUE(becomes([this] { return exists("mnt/buckets/live/d/1.jpg"); }, kFiveSeconds));
+  succeed("cmp tree/d/1.jpg mnt/buckets/live/d/1.jpg; ls -lR mnt/buckets");
+}
+
 TEST_F(MountSemanticsTest, S8OpenFilesOfBucketsArePinned) {
   mount_tree();
   write("live/f", std::string(16'000'000, 'b'));
@@ -169,6 +210,37 @@ TEST_F(MountSemanticsTest, S14PermissionsCountForOthersAndNobodyWrites) {
     EXPECT_LT(::open(path(name).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600), 0) << name;
     EXPECT_EQ(errno, EROFS) << name;
   }
+}
+
+TEST_F(MountSemanticsTest, S13S15S16AttributesOfNodes) {
+  succeed(
+      "chmod 640 tree/d/1.jpg; touch -d '2020-02-02 02:02:02.5' tree/d/1.jpg;"
+      "millrace publish tree a@v2");
+  mount_tree();
+  write("live/d/f", "x");
+  ASSERT_TRUE(becomes([this] { return exists("mnt/buckets/live/d/f"); }, kFiveSeconds));
+  const auto shown = [this](const std::string& form, const std::string& name) {
+    return succeed("stat -c '" + form + "' " + name).out;
+  };
+  EXPECT_EQ(shown("%a %s %Y", "mnt/datasets/a/v2/d/1.jpg"), shown("%a %s %Y", "tree/d/1.jpg"));
+  EXPECT_EQ(shown("%y", "mnt/datasets/a/v2/d/1.jpg"), shown("%y", "tree/d/1.jpg"));
+  EXPECT_EQ(shown("%a %s", "mnt/datasets/a/v2/d/link"), "777 12\n");
+  EXPECT_EQ(shown("%s", "mnt/datasets/a/v2/d"), "0\n");
+  EXPECT_EQ(shown("%a %s", "mnt/buckets/live/d/f"), "444 1\n");
+  EXPECT_EQ(shown("%a %s", "mnt/buckets/live/d"), "555 0\n");
+  EXPECT_EQ(shown("%Y", "mnt/buckets/live/d/f"), shown("%Y", "live/d/f"));
+  const File file = File::open(path("mnt/datasets/a/v2/d/1.jpg"), O_RDONLY).value();
+  EXPECT_EQ(bytes_at(file, 700, 10), "");
+  EXPECT_EQ(bytes_at(file, 1 << 30, 10), "");
+}
+
+TEST_F(MountSemanticsTest, S24LocksAreOfTheMachineAndTimesOfAccessAreNotKept) {
+  mount_tree();
+  succeed(
+      "f=mnt/datasets/a/v1/large.bin; before=$(stat -c %X $f); cat $f > /dev/null;"
+      "test $(stat -c %X $f) = $before;"
+      "flock -s $f true; exec 7< $f; flock -x 7; ! flock -n -s $f true; exec 7<&-;"
+      "flock -n -s $f true");
 }
 
 TEST_F(MountSemanticsTest, S17NumbersSurviveARestart) {

@@ -16,6 +16,7 @@ namespace {
 
 using millrace::testing::ChildProcess;
 using millrace::testing::FaultProxy;
+using millrace::testing::ProxiedRequest;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -354,9 +355,7 @@ TEST_F(MountTest, WhatIsCachedIsReadWhileTheStoreIsAwayAndTheRestFails) {
   const millrace::testing::StrictS3Server server;
   auto proxy = std::make_unique<FaultProxy>(server.url());
   const std::uint16_t port = proxy->port();
-  variables_["AWS_ACCESS_KEY_ID"] = "test-access-key";
-  variables_["AWS_SECRET_ACCESS_KEY"] = "test-secret-key";
-  variables_["MILLRACE_STORE"] = "s3://test-bucket/pre?endpoint=" + proxy->endpoint();
+  use_s3(proxy->endpoint());
   variables_["MILLRACE_TIMEOUT"] = "3s";
   succeed(
       "millrace publish tree a@v1; millrace mount a@v1 mnt; cmp tree/large.bin mnt/large.bin;"
@@ -368,6 +367,24 @@ TEST_F(MountTest, WhatIsCachedIsReadWhileTheStoreIsAwayAndTheRestFails) {
   EXPECT_THAT(cold.err, HasSubstr("Input/output error"));
   proxy = std::make_unique<FaultProxy>("127.0.0.1", server.port(),
                                        millrace::testing::ProxySettings{}, port);
+  EXPECT_TRUE(
+      becomes([this] { return bash("cmp $DIR/tree/d/60.jpg $DIR/mnt/d/60.jpg").exit_code == 0; }));
+}
+
+// It takes requests, and never answers.
+TEST_F(MountTest, S19WhatAStoreThatHangsHasFailsByTheDeadlineOfARead) {
+  const millrace::testing::StrictS3Server server;
+  FaultProxy proxy(server.url());
+  use_s3(proxy.endpoint());
+  variables_["MILLRACE_TIMEOUT"] = "3s";
+  succeed("millrace publish tree a@v1; millrace mount a@v1 mnt; cmp tree/large.bin mnt/large.bin");
+  proxy.set_policy([](const ProxiedRequest&) { return millrace::testing::Fault::kStall; });
+  succeed("echo 3 > /proc/sys/vm/drop_caches; cmp tree/large.bin mnt/large.bin");
+  // Which ends by itself long before it would be killed.
+  const Outcome cold = bash("timeout -s KILL 50 cat $DIR/mnt/d/60.jpg > /dev/null");
+  EXPECT_EQ(cold.exit_code, 1);
+  EXPECT_THAT(cold.err, HasSubstr("Input/output error"));
+  proxy.set_policy({});
   EXPECT_TRUE(
       becomes([this] { return bash("cmp $DIR/tree/d/60.jpg $DIR/mnt/d/60.jpg").exit_code == 0; }));
 }
@@ -402,12 +419,17 @@ TEST_F(MountTest, BucketsAreShownAsTheyAreUnlessOnlyVersionsMayBe) {
       "millrace umount mnt; millrace stop;"
       "millrace --buckets live=file://$DIR/live --require-version true mount mnt;"
       "test -e mnt/datasets/a/v1/empty; ! test -e mnt/buckets");
+  for (const char* const other :
+       {"mount /buckets/live other", "mount /buckets other", "export add /live /buckets/live"}) {
+    const Outcome refused = bash(std::string("cd $DIR; mkdir -p other; millrace ") + other);
+    EXPECT_EQ(refused.exit_code, 3) << other << refused.out;
+    EXPECT_THAT(refused.err, HasSubstr("/buckets")) << other;
+  }
 }
 
 TEST_F(MountTest, ABucketThatDoesNotExistIsAFailureThatTheLogExplains) {
   const millrace::testing::StrictS3Server server;
-  variables_["AWS_ACCESS_KEY_ID"] = "test-access-key";
-  variables_["AWS_SECRET_ACCESS_KEY"] = "test-secret-key";
+  be_known_to_s3();
   variables_["MILLRACE_BUCKETS"] = "gone=s3://no-such-bucket/pre?endpoint=" + server.url();
   succeed("millrace mount mnt; test $(ls mnt/buckets) = gone");
   for (const std::string command : {"ls", "ls", "cat"}) {
@@ -425,7 +447,8 @@ TEST_F(MountTest, ABucketThatDoesNotExistIsAFailureThatTheLogExplains) {
 TEST_F(MountTest, ManyReadersOfAColdFileFetchEachByteOnce) {
   succeed(
       "millrace mount a@v1 mnt;"
-      "for n in $(seq 64); do cmp tree/large.bin mnt/large.bin & done; wait");
+      "for n in $(seq 64); do cmp tree/large.bin mnt/large.bin & readers+=($!); done;"
+      "for reader in ${readers[@]}; do wait $reader; done");
   const Outcome metrics = succeed(
       "curl -s --unix-socket home/.local/share/millrace/millrace.sock http://m/metrics |"
       "awk '/^millrace_cache_fetched_bytes_total/ {sum += $2} END {print sum}'");

@@ -88,6 +88,25 @@ TEST_F(MountUserTest, RootShowsItsMountsToOthers) {
   EXPECT_THAT(outcome.out, HasSubstr("\nhello\n")) << outcome.err;
 }
 
+// With the helper where the README puts it: /usr/sbin is an overlay of this test's own. mount(8)
+// hands its helpers no HOME, so root's is this test's too.
+TEST_F(MountUserTest, ALineOfFstabMountsIt) {
+  const Outcome outcome = apart(R"(
+      set -e; owner() { "$@"; }; mount --bind home ~root
+      mkdir helpers work
+      mount -t overlay none -o lowerdir=/usr/sbin,upperdir=helpers,workdir=work /usr/sbin
+      ln -s $DIR/bin/millrace /usr/sbin/mount.millrace
+      echo "a@v1 $DIR/mnt millrace ro,_netdev,noexec,opening=stateless 0 0" > fstab
+      mount --fstab fstab -a; cmp tree/large.bin mnt/large.bin; findmnt -no OPTIONS mnt
+      mount --fstab fstab -a && echo again
+      umount mnt; rmdir mnt; mkdir mnt
+      mount --fstab fstab $DIR/mnt; cmp tree/large.bin mnt/large.bin
+      umount mnt && echo end)");
+  EXPECT_THAT(outcome.out, HasSubstr("noexec")) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("\nagain\n")) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("\nend\n")) << outcome.err;
+}
+
 TEST_F(MountUserTest, WhatIsMissingIsNamedWithWhatToDo) {
   const auto message = [this](const std::string& script) {
     const Outcome outcome = apart(script);

@@ -39,6 +39,11 @@ class MountTest : public MillraceTest {
     MillraceTest::TearDown();
   }
 
+  void use_s3(const std::string& endpoint) {
+    be_known_to_s3();
+    variables_["MILLRACE_STORE"] = "s3://test-bucket/pre?endpoint=" + endpoint;
+  }
+
   Outcome succeed(const std::string& script) {
     Outcome outcome = bash("set -euo pipefail; cd $DIR; " + script);
     EXPECT_EQ(outcome.exit_code, 0) << script << ": " << outcome.out << outcome.err;

@@ -49,6 +49,21 @@ TEST_F(PreloadCommand, ReadyIsExitCodeZero) {
   EXPECT_EQ(millrace({"preload", "cancel", "000000000000"}).exit_code, 3);
 }
 
+TEST_F(PreloadCommand, VerifyFindsWhatTheDiskHasChanged) {
+  ASSERT_EQ(preload({"--wait"}).exit_code, 0);
+  ASSERT_EQ(millrace({"stop"}).exit_code, 0);
+  const Outcome changed = bash(
+      "set -- $(find $DIR/home/.local/share/millrace/cache/objects -name '*.data'); test $# = 2;"
+      "printf x | dd of=$1 bs=1 seek=1000000 conv=notrunc status=none");
+  ASSERT_EQ(changed.exit_code, 0) << changed.err;
+  ASSERT_EQ(millrace({"serve", "--background"}).exit_code, 0);
+  const Outcome found = millrace({"cache", "verify", "--json"});
+  EXPECT_EQ(found.exit_code, 8) << found.out << found.err;
+  EXPECT_EQ(found.json()["bad_units"], 1) << found.out;
+  EXPECT_EQ(millrace({"cache", "verify"}).exit_code, 0) << "what was bad is forgotten";
+  EXPECT_EQ(preload({"--wait"}).exit_code, 0) << "and fetched again";
+}
+
 TEST_F(PreloadCommand, SaysBeforeItStartsThatItFits) {
   variables_["MILLRACE_CACHE_SIZE"] = "64MiB";
   const Outcome started = millrace({"preload", "pets@v1"});

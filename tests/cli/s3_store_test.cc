@@ -15,8 +15,7 @@ class S3StoreCommands : public MillraceTest {
   void SetUp() override {
     MillraceTest::SetUp();
     if (IsSkipped()) return;
-    variables_["AWS_ACCESS_KEY_ID"] = "test-access-key";
-    variables_["AWS_SECRET_ACCESS_KEY"] = "test-secret-key";
+    be_known_to_s3();
     variables_["MILLRACE_STORE"] = url("pre");
   }
   std::string url(const std::string& key) const {

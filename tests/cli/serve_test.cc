@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <sstream>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -84,6 +85,22 @@ TEST_F(ServeCommand, StartsWithNothingConfiguredAndEndsByASignal) {
   const Outcome gone = millrace({"status"});
   EXPECT_EQ(gone.exit_code, 3);
   EXPECT_THAT(gone.err, HasSubstr("no daemon runs at '" + socket() + "'"));
+}
+
+TEST_F(ServeCommand, LogsLinesOfJsonWhenAskedTo) {
+  const auto daemon = start_ready({"--log-format", "json"});
+  daemon->signal(SIGTERM);
+  EXPECT_EQ(daemon->wait(kPatience), 0) << said();
+  std::istringstream lines(said());
+  int logged = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with('{')) continue;  // What it says to people: where it is.
+    const auto fields = nlohmann::json::parse(line, nullptr, false);
+    ASSERT_TRUE(fields.is_object()) << line;
+    EXPECT_TRUE(fields.contains("level") && fields.contains("message")) << line;
+    ++logged;
+  }
+  EXPECT_GT(logged, 0) << said();
 }
 
 TEST_F(ServeCommand, SeesWhatCommandsPublish) {
