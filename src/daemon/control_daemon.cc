@@ -35,6 +35,11 @@ void add_daemon_routes(ControlRoutes& routes, Daemon& daemon) {
                      });
   routes.add(HttpMethod::kGet, "/v1/status",
              [&daemon](const ControlRequest&) -> Result<Json> { return daemon.status(); });
+  routes.add_asking(HttpMethod::kPost, "/v1/datasets/ask_again",
+                    [&daemon](const ControlRequest&) -> Result<Json> {
+                      daemon.ask_again();
+                      return Json{{"asks_again", true}};
+                    });
   routes.add(HttpMethod::kPost, "/v1/stop", [&daemon](const ControlRequest&) -> Result<Json> {
     daemon.request_stop();
     return Json{{"stopping", true}, {"pid", ::getpid()}};

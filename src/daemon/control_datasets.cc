@@ -43,11 +43,6 @@ Result<Json> show_dataset(Gateway& gateway, const ControlRequest& request) {
 }  // namespace
 
 void add_dataset_routes(ControlRoutes& routes, Gateway& gateway) {
-  routes.add(HttpMethod::kPost, "/v1/datasets/ask_again",
-             [&gateway](const ControlRequest&) -> Result<Json> {
-               gateway.datasets().ask_again();
-               return Json{{"asks_again", true}};
-             });
   routes.add_asking(HttpMethod::kGet, "/v1/datasets", [&gateway](const ControlRequest& request) {
     return list_datasets(gateway, request);
   });

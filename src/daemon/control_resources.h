@@ -10,7 +10,7 @@ class Daemon;
 // One function per resource of the control interface, each in its own file. It adds the resource's
 // routes; what they refer to outlives the server.
 
-// /healthz, /readyz, /metrics, /v1/status, /v1/stop
+// /healthz, /readyz, /metrics, /v1/status, /v1/datasets/ask_again, /v1/stop
 void add_daemon_routes(ControlRoutes& routes, Daemon& daemon);
 // /v1/datasets
 void add_dataset_routes(ControlRoutes& routes, Gateway& gateway);

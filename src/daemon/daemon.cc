@@ -105,6 +105,12 @@ void Daemon::stop(TimePoint deadline) {
   log_info("stopped");
 }
 
+void Daemon::ask_again() {
+  gateway_->datasets().ask_again();
+  for (const auto& front_end : front_ends_)
+    front_end->expire_names();
+}
+
 Json Daemon::status() {
   const StoreWatch::State store = store_state();
   Json front_ends = Json::array();

@@ -47,6 +47,9 @@ class Daemon {
   StoreWatch::State store_state() const { return store_watch_->state(); }
   // Of GET /v1/status.
   Json status();
+  // Something was changed in the registry: what is shown of it is asked again. May wait for
+  // requests under way.
+  void ask_again();
   void request_stop() const { on_stop_request_(); }
 
  private:

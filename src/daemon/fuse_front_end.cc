@@ -69,6 +69,8 @@ void FuseFrontEnd::stop(TimePoint deadline) {
   if (mounts_) mounts_->stop(deadline);
 }
 
+void FuseFrontEnd::expire_names() { mounts_->expire_names(gateway_->datasets().shown_names()); }
+
 Json FuseFrontEnd::status() { return {{"mounts", mounts_->list().size()}}; }
 
 Result<Json> FuseFrontEnd::list() {

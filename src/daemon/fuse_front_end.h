@@ -25,6 +25,7 @@ class FuseFrontEnd final : public FrontEnd {
   void add_routes(ControlRoutes& routes) override;
   Status start(Gateway& gateway) override;
   void stop(TimePoint deadline) override;
+  void expire_names() override;
   Json status() override;
 
  private:

@@ -1,5 +1,6 @@
 #include "frontends/fuse/fuse_mounts.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -364,6 +365,30 @@ std::vector<FuseMountInfo> FuseMounts::list() {
     all.push_back(info(number, mount));
   std::ranges::sort(all, {}, &FuseMountInfo::directory);
   return all;
+}
+
+void FuseMounts::expire_names(const std::vector<DatasetsTree::ShownName>& names) {
+  struct Told {
+    FuseDevice device;
+    NodeNumber root;
+  };
+  // By descriptors of its own, without the lock: a mount may end while this waits.
+  std::vector<Told> told;
+  {
+    MutexLock lock(mutex_);
+    for (const auto& [number, mount] : mounts_) {
+      const FuseConnection& connection = mount.session->connection();
+      if (connection.view.is_immutable) continue;
+      const int device = ::fcntl(connection.device.descriptor(), F_DUPFD_CLOEXEC, 0);
+      // Where none is to be had, the kernel asks again by itself a moment later.
+      if (device < 0) continue;
+      told.push_back({FuseDevice(File::adopt(device, "/dev/fuse")), connection.view.root});
+    }
+  }
+  for (const auto& [device, root] : told) {
+    for (const auto& [directory, name] : names)
+      device.expire_name(fuse_kernel_number(root, directory), name);
+  }
 }
 
 void FuseMounts::stop(TimePoint deadline) {

@@ -72,6 +72,10 @@ class FuseMounts {
   Status unmount(const std::string& directory, bool lazy) MR_EXCLUDES(mutex_);
   std::vector<FuseMountInfo> list() MR_EXCLUDES(mutex_);
 
+  // Has the kernel ask again for these names wherever a mount shows them. Waits for what it is just
+  // asking about their directories.
+  void expire_names(const std::vector<DatasetsTree::ShownName>& names) MR_EXCLUDES(mutex_);
+
   // Unmounts all; what is in use goes out of sight at once, and its readers get errors.
   void stop(TimePoint deadline) MR_EXCLUDES(mutex_);
 
