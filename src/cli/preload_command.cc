@@ -97,14 +97,13 @@ Result<Json> wait_for_preload(Session& session, Json preload) {
       "/v1/preloads/" + ControlClient::component(text_cell(preload, "preload"));
   const auto progress = session.progress(text_cell(preload, "version"));
   progress->add_total(number_of(preload, "bytes_total"));
-  std::uint64_t drawn = 0;
   // Short while somebody looks at the line.
   const std::string_view wait = session.output().terminal() ? "?wait=500ms" : "?wait=1m";
   while (!preload["ended"].is_string()) {
     MR_ASSIGN_OR_RETURN(preload, ask_also_the_next_daemon(session, path + std::string(wait)));
-    const std::uint64_t done = number_of(preload, "bytes_done");
-    if (done > drawn) progress->add_bytes(done - drawn);
-    drawn = std::max(drawn, done);
+    progress->show({.done_bytes = number_of(preload, "bytes_done"),
+                    .bytes_per_second = number_of(preload, "bytes_per_second"),
+                    .time_left = seconds_of(preload, "seconds_left")});
   }
   return preload;
 }

@@ -1,6 +1,5 @@
-#include <algorithm>
-#include <chrono>
 #include <cstdint>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -14,14 +13,9 @@
 namespace millrace::cli {
 namespace {
 
-// More than a daemon says, and far from what a duration can hold.
-constexpr std::uint64_t kSecondsLeftMax = std::uint64_t{1} << 32;
-
 std::string left_cell(const Json& preload) {
-  const auto left = preload.find("seconds_left");
-  if (left == preload.end() || !left->is_number_unsigned()) return "-";
-  const std::uint64_t seconds = std::min(left->get<std::uint64_t>(), kSecondsLeftMax);
-  return format_duration(std::chrono::seconds(seconds));
+  const std::optional<Duration> left = seconds_of(preload, "seconds_left");
+  return left ? format_duration(*left) : "-";
 }
 
 std::vector<std::string> preload_row(const Json& preload) {

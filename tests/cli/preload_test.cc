@@ -1,6 +1,9 @@
 // Preloads, the cache's commands and usage against a real daemon in the background.
 #include <signal.h>
 
+#include <regex>
+#include <string>
+
 #include <gmock/gmock.h>
 
 #include "tests/cli/millrace_process.h"
@@ -62,6 +65,19 @@ TEST_F(PreloadCommand, VerifyFindsWhatTheDiskHasChanged) {
   EXPECT_EQ(found.json()["bad_units"], 1) << found.out;
   EXPECT_EQ(millrace({"cache", "verify"}).exit_code, 0) << "what was bad is forgotten";
   EXPECT_EQ(preload({"--wait"}).exit_code, 0) << "and fetched again";
+}
+
+// The line of one that is mostly cached already tells how fast the rest of it comes.
+TEST_F(PreloadCommand, TheLineOnATerminalTellsTheRateOfTheDaemon) {
+  write("tree/train/cached.bin", std::string(200 << 20, 'c'));
+  ASSERT_EQ(millrace({"publish", path("tree"), "pets@v2"}).exit_code, 0);
+  ASSERT_EQ(millrace({"preload", "pets@v2", "--paths", "train/**", "--wait"}).exit_code, 0);
+  const std::string drawn = on_terminal({"preload", "pets@v2", "--rate", "3MiB/s", "--wait"}).out;
+  std::smatch rate;
+  const std::regex pattern(R"((\d+)[.\d]* ([KMG]iB)/s, \d+s left)");
+  ASSERT_TRUE(std::regex_search(drawn, rate, pattern)) << drawn;
+  for (std::sregex_iterator it(drawn.begin(), drawn.end(), pattern), end; it != end; ++it)
+    EXPECT_TRUE((*it)[2] == "KiB" || std::stoi((*it)[1]) < 50) << it->str();
 }
 
 TEST_F(PreloadCommand, SaysBeforeItStartsThatItFits) {
