@@ -38,6 +38,24 @@ PreloadRun::PreloadRun(Parts parts, PreloadId id, PreloadRequest request,
       objects_(tree_->objects()) {}
 
 Status PreloadRun::prepare(const RequestContext& context) {
+  Status status = prepare_layout(context);
+  for (int layout = 1; layout < kLayoutsMax; ++layout) {
+    MR_ASSIGN_OR_RETURN(const bool is_renewed, has_newer(context, status));
+    if (!is_renewed) break;
+    status = prepare_layout(context);
+  }
+  return status;
+}
+
+Result<bool> PreloadRun::has_newer(const RequestContext& context, const Status& status) {
+  if (!is_packed_anew(status)) return false;
+  MR_ASSIGN_OR_RETURN(auto newer, tree_->newer_than(context, objects_));
+  if (newer == nullptr) return false;
+  objects_ = std::move(newer);
+  return true;
+}
+
+Status PreloadRun::prepare_layout(const RequestContext& context) {
   std::vector<PathGlob> globs;
   for (const std::string& path : request_.paths) {
     MR_ASSIGN_OR_RETURN(PathGlob glob, PathGlob::parse(path));
@@ -209,10 +227,9 @@ Status PreloadRun::fetch_layout(const RequestContext& context, PreloadProgress& 
 
 Status PreloadRun::fetch_newest(const RequestContext& context, PreloadProgress& progress) {
   Status status = fetch_layout(context, progress);
-  for (int layout = 1; layout < kLayoutsMax && is_packed_anew(status); ++layout) {
-    MR_ASSIGN_OR_RETURN(const auto newer, tree_->newer_than(context, objects_));
-    if (newer == nullptr) return status;
-    objects_ = newer;
+  for (int layout = 1; layout < kLayoutsMax; ++layout) {
+    MR_ASSIGN_OR_RETURN(const bool is_renewed, has_newer(context, status));
+    if (!is_renewed) break;
     MR_RETURN_IF_ERROR(prepare(context));
     MR_RETURN_IF_ERROR(grant(context));
     status = fetch_layout(context, progress);

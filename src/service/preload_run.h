@@ -95,6 +95,10 @@ class PreloadRun {
   Duration lease_lifetime() const {
     return unfinished_lease(parts_.options, request_.lease.value_or(Duration::zero()));
   }
+  Status prepare_layout(const RequestContext& context);
+  // Goes on with the newest layout where `status` says that something of this one is gone. False
+  // when it says anything else, or there is none but this.
+  Result<bool> has_newer(const RequestContext& context, const Status& status);
   Status take_what_fits(const RequestContext& context);
 
   // Shows what is taken of the plan: all of it, or what fits.

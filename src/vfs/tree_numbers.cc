@@ -77,10 +77,6 @@ std::optional<NumberedTree> parse_tree_line(std::string_view line) {
   return tree;
 }
 
-bool same_place(const VersionLayout& a, const VersionLayout& b) {
-  return a.layout_digest == b.layout_digest && a.manifest_key == b.manifest_key;
-}
-
 }  // namespace
 
 TreeNumber derived_tree_number(std::string_view nonce, std::uint32_t attempt) {
@@ -154,30 +150,43 @@ Status TreeNumbers::append(const NumberedTree& tree) {
 Result<NumberedTree> TreeNumbers::number_of(const VersionRef& ref, const std::string& nonce,
                                             const VersionLayout& layout) {
   MutexLock lock(mutex_);
-  const auto known = by_nonce_.find(nonce);
   NumberedTree tree{
       .number = TreeNumber(1), .ref = ref, .nonce = nonce, .layout = layout, .store = store_};
-  if (known != by_nonce_.end()) {
+  if (const auto known = by_nonce_.find(nonce); known != by_nonce_.end()) {
     const NumberedTree& before = trees_.at(known->second);
-    if (same_place(before.layout, layout) && before.store == store_) return before;
+    if (before.store == store_) return before;
     tree.number = before.number;
-  } else {
-    std::uint32_t attempt = 0;
-    do {
-      tree.number = derived_tree_number(nonce, attempt++);
-    } while (trees_.contains(tree.number.value()));
+    // A refusal says nothing about the disk: nothing may come of it.
+    MR_RETURN_IF_ERROR(AtHandOnly::may_wait_for_disk());
+    replace(tree);
+    return tree;
   }
-  // A refusal says nothing about the disk: nothing may come of it.
+  std::uint32_t attempt = 0;
+  do {
+    tree.number = derived_tree_number(nonce, attempt++);
+  } while (trees_.contains(tree.number.value()));
   MR_RETURN_IF_ERROR(AtHandOnly::may_wait_for_disk());
-  if (const Status noted = append(tree); !noted.ok()) {
-    if (known == by_nonce_.end()) return failure(noted);
-    // Its number is safe. After a restart it begins with the layout before, and finds this one.
-    log_warn("the new layout of a version cannot be noted",
-             {{"version", ref.text()}, {"error", noted.to_string()}});
-  }
+  MR_RETURN_IF_ERROR(append(tree));
   by_nonce_[nonce] = tree.number.value();
   trees_.insert_or_assign(tree.number.value(), tree);
   return tree;
+}
+
+void TreeNumbers::renew(const NumberedTree& tree, const VersionLayout& layout) {
+  NumberedTree renewed = tree;
+  renewed.layout = layout;
+  renewed.store = store_;
+  MutexLock lock(mutex_);
+  replace(renewed);
+}
+
+void TreeNumbers::replace(const NumberedTree& tree) {
+  // Its number is safe: after a restart it begins with what was noted before, and finds this.
+  if (const Status noted = append(tree); !noted.ok()) {
+    log_warn("the new layout of a version cannot be noted",
+             {{"version", tree.ref.text()}, {"error", noted.to_string()}});
+  }
+  trees_.insert_or_assign(tree.number.value(), tree);
 }
 
 std::optional<NumberedTree> TreeNumbers::find(TreeNumber number) const {

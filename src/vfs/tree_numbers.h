@@ -53,10 +53,12 @@ class TreeNumbers {
   // `store` is the one that is served now.
   static Result<std::unique_ptr<TreeNumbers>> open(Disk& disk, std::string path, std::string store);
 
-  // The version's number, a new one if it has none; a layout that changed is remembered. The disk's
-  // failures for a new one alone.
+  // The version's number, with the layout that it had last here; a new one if it has none, with
+  // this layout. The disk's failures for a new one alone.
   Result<NumberedTree> number_of(const VersionRef& ref, const std::string& nonce,
                                  const VersionLayout& layout);
+  // From now on, and after a restart if the disk takes it, it has this layout.
+  void renew(const NumberedTree& tree, const VersionLayout& layout);
   std::optional<NumberedTree> find(TreeNumber number) const;
   // tree_check_of() its nonce.
   std::optional<std::uint32_t> check_of(TreeNumber number) const;
@@ -72,6 +74,8 @@ class TreeNumbers {
       : disk_(disk), path_(std::move(path)), store_(std::move(store)) {}
   Status load();
   Status append(const NumberedTree& tree) MR_REQUIRES(mutex_);
+  // Of one that has its number.
+  void replace(const NumberedTree& tree) MR_REQUIRES(mutex_);
 
   Disk& disk_;
   const std::string path_;

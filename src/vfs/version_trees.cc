@@ -67,9 +67,7 @@ Result<std::shared_ptr<VersionTree>> VersionTrees::open(const RequestContext& co
   MR_RETURN_IF_ERROR(check_lives(tree));
   if (std::shared_ptr<VersionTree> known = opened(tree.number)) return known;
   MR_ASSIGN_OR_RETURN(std::shared_ptr<const Manifest> manifest, find_manifest(context, tree));
-  const auto reopen = [this, tree](const RequestContext& asking) {
-    return newest(asking, tree.ref, tree.nonce, tree.layout);
-  };
+  const auto reopen = [this, tree](const RequestContext& asking) { return newest(asking, tree); };
   auto added = std::make_shared<VersionTree>(
       VersionTree::Identity{.number = tree.number,
                             .ref = tree.ref,
@@ -94,25 +92,24 @@ Result<std::shared_ptr<const Manifest>> VersionTrees::find_manifest(const Reques
                                                                     const NumberedTree& tree) {
   Result<std::shared_ptr<const Manifest>> known = open_manifest(tree.layout);
   if (known || known.error() != StatusCode::kNotFound) return known;
-  Result<std::shared_ptr<const Manifest>> newer =
-      newest(context, tree.ref, tree.nonce, tree.layout);
+  Result<std::shared_ptr<const Manifest>> newer = newest(context, tree);
   if (newer && *newer != nullptr) return newer;
   return failure(about_manifest(tree.ref.text(), newer ? known.error() : newer.error()));
 }
 
 Result<std::shared_ptr<const Manifest>> VersionTrees::newest(const RequestContext& context,
-                                                             const VersionRef& ref,
-                                                             const std::string& nonce,
-                                                             const VersionLayout& opened) {
+                                                             const NumberedTree& tree) {
   MR_RETURN_IF_ERROR(AtHandOnly::may_wait());
-  MR_ASSIGN_OR_RETURN(const VersionEntry entry, parts_.registry.version(context, ref));
-  if (!entry.facts || entry.facts->reservation != nonce) {
-    return failure(StatusCode::kNotFound, fmt::format("{} is another version now", ref.text()));
+  MR_ASSIGN_OR_RETURN(const VersionEntry entry, parts_.registry.version(context, tree.ref));
+  if (!entry.facts || entry.facts->reservation != tree.nonce) {
+    return failure(StatusCode::kNotFound,
+                   fmt::format("{} is another version now", tree.ref.text()));
   }
-  if (entry.facts->layout.layout_digest == opened.layout_digest) return nullptr;
-  MR_ASSIGN_OR_RETURN(const NumberedTree renewed,
-                      parts_.numbers.number_of(ref, nonce, entry.facts->layout));
-  return open_manifest(renewed.layout);
+  const VersionLayout& layout = entry.facts->layout;
+  if (layout.layout_digest == tree.layout.layout_digest) return nullptr;
+  MR_ASSIGN_OR_RETURN(std::shared_ptr<const Manifest> manifest, open_manifest(layout));
+  parts_.numbers.renew(tree, layout);
+  return manifest;
 }
 
 }  // namespace millrace

@@ -16,7 +16,8 @@ namespace millrace {
 // The versions that are served, each opened when somebody first comes to it.
 //
 // A version is found again by its number without the registry, so that what is cached can be read
-// while the store is away. Safe from any thread; what it is made with outlives it.
+// while the store is away. For the same reason it goes on with the layout that it had last here
+// until something of that is gone. Safe from any thread; what it is made with outlives it.
 class VersionTrees {
  public:
   struct Parts {
@@ -66,9 +67,9 @@ class VersionTrees {
   // Of the layout that the tree had last; of the newest, where that is gone.
   Result<std::shared_ptr<const Manifest>> find_manifest(const RequestContext& context,
                                                         const NumberedTree& tree);
+  // Null when it is that of the tree.
   Result<std::shared_ptr<const Manifest>> newest(const RequestContext& context,
-                                                 const VersionRef& ref, const std::string& nonce,
-                                                 const VersionLayout& opened);
+                                                 const NumberedTree& tree);
 
   const Parts parts_;
   Mutex mutex_;

@@ -69,10 +69,10 @@ class VersionLayoutsTest : public ::testing::Test {
       return Fault{.code = StatusCode::kNotFound};
     });
   }
-  void expect_whole_version() {
+  void expect_whole_version() { expect_whole_version(world.contents("a@v2")); }
+  void expect_whole_version(const std::map<std::string, std::string>& wanted) {
     std::map<std::string, std::string> found;
     world.walk(root, "", found);
-    std::map<std::string, std::string> wanted = world.contents("a@v2");
     EXPECT_TRUE(found == wanted) << found.size() << " of " << wanted.size();
   }
 
@@ -96,6 +96,24 @@ TEST_F(VersionLayoutsTest, S1AVersionThatIsKnownByItsNumberIsOpenedWithTheNewLay
   std::filesystem::remove_all(world.state.path("opened"));
   world.start();
   expect_whole_version();
+}
+
+// What is here is of the layout before: no name that was only listed takes that away.
+TEST_F(VersionLayoutsTest, S19ANewLayoutThatCannotBeHadLeavesWhatIsHere) {
+  root = world.at("datasets/a/v2").number;
+  const std::map<std::string, std::string> wanted = world.contents("a@v2");
+  expect_whole_version(wanted);
+  ASSERT_NO_FATAL_FAILURE(pack_anew());
+  world.stop();
+  world.start();
+  EXPECT_EQ(world.names(world.at("datasets/a").number), std::vector<std::string>{"v2"});
+  world.faulty->set_plan([](const FaultableCall&) { return Fault{}; });
+  for (int start = 0; start < 2; ++start) {
+    expect_whole_version(wanted);
+    EXPECT_EQ(world.at("datasets/a/v2").number, root);
+    world.stop();
+    world.start();
+  }
 }
 
 TEST_F(VersionLayoutsTest, S1AnOpenFileReadsTheSameBytesWhereverTheyLie) {
