@@ -20,6 +20,8 @@ constexpr std::uint32_t kUnitsCheckedAtOnceMax = 16 * kBlockUnits;
 constexpr std::uint32_t kUnitsCheckedAtHandMax = kBlockUnits;
 // How long it waits when too much is fetched ahead already.
 constexpr Duration kRefusedPause = std::chrono::milliseconds(20);
+// What goes as often as this, right after it was fetched, does not fit.
+constexpr int kEvictedRoundsMax = 2;
 // Of the disk that it is for: what is expected must not push out what is being read.
 constexpr std::uint64_t kExpectedShare = 4;
 
@@ -262,7 +264,7 @@ Result<std::unique_ptr<CompleteObject>> DiskBlockCache::open_complete(const Requ
     return failure(StatusCode::kUnavailable,
                    fmt::format("'{}' is being checked", object.key().value()));
   }
-  if (objects_.has_too_many_large()) {
+  if (!objects_.has_room_for_large()) {
     return failure(StatusCode::kResourceExhausted,
                    "as many files are open as this process may have");
   }
@@ -345,34 +347,45 @@ Status DiskBlockCache::wait_for(const RequestContext& context, CachedObject& obj
   return {};
 }
 
-Status DiskBlockCache::fetch(const RequestContext& context,
-                             const std::shared_ptr<CachedObject>& object, UnitRange units,
-                             Urgency urgency) {
+Result<CachedObject::Needs> DiskBlockCache::fetch_missing(
+    const RequestContext& context, const std::shared_ptr<CachedObject>& object, UnitRange units,
+    Urgency urgency) {
   const bool is_ahead = urgency == Urgency::kSpeculative;
   const ByteRange bytes = bytes_of(units, object->version().size());
-  CachedObject::Needs needs;
   for (;;) {
-    needs = is_ahead ? object->prepare_ahead(units, parts_.fetch_units_max)
-                     : object->prepare(bytes, parts_.fetch_units_max, false);
+    CachedObject::Needs needs = is_ahead ? object->prepare_ahead(units, parts_.fetch_units_max)
+                                         : object->prepare(bytes, parts_.fetch_units_max, false);
     filler_.start(object, needs.new_ones, context.account());
     Status status = wait_for(context, *object, needs.flights);
-    if (status.ok()) break;
+    if (status.ok()) return needs;
     // Enough is fetched ahead already, for whomever: its turn comes.
-    if (!is_ahead || status.code() != StatusCode::kResourceExhausted) return status;
+    if (!is_ahead || status.code() != StatusCode::kResourceExhausted) {
+      return failure(std::move(status));
+    }
     environment_.clock.sleep_until(environment_.clock.now() + kRefusedPause,
                                    &context.cancellation());
     MR_RETURN_IF_ERROR(context.check(environment_.clock));
   }
-  const Verifier::Outcome checked = verifier_.check(*object, units, CacheDamage::kRead, false);
-  if (object->all_ready(units)) return {};
+}
+
+Status DiskBlockCache::fetch(const RequestContext& context,
+                             const std::shared_ptr<CachedObject>& object, UnitRange units,
+                             Urgency urgency) {
+  CachedObject::Needs needs;
+  bool was_evicted = false;
+  // What went once may have been found damaged by others meanwhile.
+  for (int round = 0; round == 0 || (was_evicted && round < kEvictedRoundsMax); ++round) {
+    MR_ASSIGN_OR_RETURN(needs, fetch_missing(context, object, units, urgency));
+    const Verifier::Outcome checked = verifier_.check(*object, units, CacheDamage::kRead, false);
+    if (object->all_ready(units)) return {};
+    // Its end took the room of its beginning.
+    was_evicted = checked.bad_units == 0 && std::ranges::none_of(needs.flights, [](const auto& f) {
+                    return f->skipped.has_value();
+                  });
+  }
   const std::string& key = object->version().key().value();
   const bool had_no_room = std::ranges::any_of(
       needs.flights, [](const auto& flight) { return flight->skipped == CacheSkip::kNoRoom; });
-  // Or its end took the room of its beginning.
-  const bool was_evicted =
-      checked.bad_units == 0 && std::ranges::none_of(needs.flights, [](const auto& flight) {
-        return flight->skipped.has_value();
-      });
   if (had_no_room || was_evicted) {
     return {StatusCode::kResourceExhausted,
             fmt::format("'{}' does not fit into the cache beside what is leased or in use", key)};

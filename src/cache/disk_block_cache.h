@@ -105,8 +105,13 @@ class DiskBlockCache final : public BlockCache {
                   ByteRange range, Completion<Slice>& done);
   void touch(CachedObject& object, UnitRange units);
   Status load(const RequestContext& context, const std::shared_ptr<CachedObject>& object);
+  // Has what is missing of the units on the disk, and all of them checked.
   Status fetch(const RequestContext& context, const std::shared_ptr<CachedObject>& object,
                UnitRange units, Urgency urgency);
+  // Brings what is missing, or is on its way. What that took.
+  Result<CachedObject::Needs> fetch_missing(const RequestContext& context,
+                                            const std::shared_ptr<CachedObject>& object,
+                                            UnitRange units, Urgency urgency);
   // Until all of them are on the disk, one has failed, or the context is cancelled.
   Status wait_for(const RequestContext& context, CachedObject& object,
                   const std::vector<std::shared_ptr<Flight>>& flights);

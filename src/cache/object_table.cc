@@ -73,7 +73,14 @@ void ObjectTable::drop_idle(Shard& shard) {
     erase(shard.objects, shard.objects.find(digest));
 }
 
-void ObjectTable::drop_idle_large() {
+bool ObjectTable::has_room_for_large() {
+  while (large_ > large_max_) {
+    if (drop_idle_large() == 0) return false;
+  }
+  return true;
+}
+
+std::size_t ObjectTable::drop_idle_large() {
   // An eighth at a time, as above; from all shards, since few of many may be large.
   const std::size_t enough = large_max_ / 8 + 1;
   std::size_t dropped = 0;
@@ -87,6 +94,7 @@ void ObjectTable::drop_idle_large() {
       ++dropped;
     }
   }
+  return dropped;
 }
 
 std::size_t ObjectTable::size() const {

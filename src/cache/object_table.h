@@ -38,8 +38,9 @@ class ObjectTable {
   bool if_absent(const ObjectDigest& digest, const std::function<void()>& change);
 
   std::size_t size() const;
-  // Large ones beyond the limit are in use: no more should be held open for long.
-  bool has_too_many_large() const { return large_ > large_max_; }
+  // Drops idle large ones beyond the limit. False when those beyond it are in use: then no more
+  // should be held open for long.
+  bool has_room_for_large();
 
  private:
   // So many that 64 readers seldom meet.
@@ -55,7 +56,8 @@ class ObjectTable {
     return shards_[std::to_integer<std::size_t>(digest.bytes[15]) % kShards];
   }
   void drop_idle(Shard& shard) MR_REQUIRES(shard.mutex);
-  void drop_idle_large();
+  // Some of them; how many.
+  std::size_t drop_idle_large();
   using Objects = decltype(Shard::objects);
   void erase(Objects& objects, Objects::iterator object);
 

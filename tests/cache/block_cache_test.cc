@@ -209,6 +209,30 @@ TEST_F(BlockCacheTest, WarmGetsARangeOntoTheDisk) {
   EXPECT_EQ(world.gets(), gets);
 }
 
+// Which looks as if it had been pushed out.
+TEST_F(BlockCacheTest, WhatIsFoundDamagedWhileTheRestIsFetchedIsFetchedAgain) {
+  const ObjectVersion object = world.add("a", 4 * kMiB);
+  const RequestContext context = RequestContext::background();
+  ASSERT_TRUE(world.cache().warm(context, object, {0, 2 * kMiB}, Urgency::kSpeculative).ok());
+  world.settle();
+  ASSERT_TRUE(world.start().ok());
+  std::atomic<bool> is_checked = false;
+  world.store->set_plan([&](const FaultableCall&) -> std::optional<Fault> {
+    if (is_checked.exchange(true)) return std::nullopt;
+    world.disk.set_fault([](const DiskCall& call) {
+      return call.operation == DiskOperation::kRead && call.path.ends_with(".data") ? EIO : 0;
+    });
+    const auto report = world.cache().verify(context, object);
+    EXPECT_TRUE(report && report->bad_units > 0);
+    world.disk.set_fault({});
+    return std::nullopt;
+  });
+  const Status warm = world.cache().warm(context, object, {0, 4 * kMiB}, Urgency::kSpeculative);
+  EXPECT_TRUE(warm.ok()) << warm.to_string();
+  EXPECT_TRUE(is_checked);
+  EXPECT_TRUE(world.reads_right(object));
+}
+
 TEST_F(BlockCacheTest, DropTakesAnObjectOffTheDisk) {
   const ObjectVersion object = world.add("a", 8 * kMiB);
   const ObjectVersion small = world.add("b", 1000);

@@ -64,15 +64,16 @@ TEST(ObjectTable, OfLargeOnesFewerStayWhereverTheyAre) {
     ASSERT_LE(table.size(), 1000 + kLargeMax);
   }
   EXPECT_GT(table.size(), 1000 + kLargeMax / 2);
-  EXPECT_FALSE(table.has_too_many_large());
+  EXPECT_TRUE(table.has_room_for_large());
   for (int n = 500; n < 520; ++n)
     used.push_back(table.find_or_add(table_version(n)));
-  EXPECT_TRUE(table.has_too_many_large()) << "those in use stay";
+  EXPECT_FALSE(table.has_room_for_large()) << "those in use stay";
   used.clear();
+  EXPECT_TRUE(table.has_room_for_large()) << "once nobody uses them, without another one";
   table.find_or_add(table_version(1000));
   for (int n = 1001; n < 1100; ++n)
     table.find_or_add(table_version(n));
-  EXPECT_FALSE(table.has_too_many_large());
+  EXPECT_TRUE(table.has_room_for_large());
 }
 
 TEST(ObjectTable, MoreThanTheLimitMayBeInUse) {
