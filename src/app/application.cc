@@ -80,7 +80,12 @@ Result<std::shared_ptr<ObjectStore>> Application::other_store(const std::string&
     return failure(StatusCode::kPermissionDenied,
                    "a registry in a bucket cannot lead to files of this machine");
   }
-  return store(*parsed, MissingRoot::kRefuse);
+  auto other = store(*parsed, MissingRoot::kRefuse);
+  // It was there when the objects were registered: a disk that is not mounted says nothing of them.
+  if (!other && other.error() == StatusCode::kNotFound) {
+    return failure(StatusCode::kUnavailable, other.error().message());
+  }
+  return other;
 }
 
 Result<std::string> Application::describe_credentials(const RequestContext& context,

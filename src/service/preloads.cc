@@ -244,6 +244,7 @@ void Preloads::take_up_again(PreloadInfo& preload) {
     if (found == preloads_.end()) return;
     found->second.info.state = preload.state = PreloadState::kQueued;
     found->second.info.ended = preload.ended = std::nullopt;
+    found->second.is_renewed = true;
     save(found->second.info);
   }
   enqueue(preload.id);

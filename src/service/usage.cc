@@ -185,7 +185,7 @@ std::shared_ptr<ReadAccount> Usage::account(std::string_view what, const Caller&
   MutexLock lock(mutex_);
   auto found = accounts_.find(key);
   while (found == accounts_.end() && accounts_.size() >= options_.accounts_max &&
-         folds_of(key) < kFoldsMax) {
+         may_fold(key, named_)) {
     settle();
     if (accounts_.size() < options_.accounts_max) break;
     key = folded(key);

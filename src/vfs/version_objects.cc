@@ -1,5 +1,6 @@
 #include "vfs/version_objects.h"
 
+#include <optional>
 #include <utility>
 
 #include "base/at_hand.h"
@@ -82,15 +83,22 @@ Result<ObjectVersion> VersionObjects::object_version(ManifestObject object,
 }
 
 Result<StoreId> VersionObjects::other_store(const std::string& url) const {
-  if (AtHandOnly::is_in_force()) {
+  std::optional<StoreId> known;
+  {
     MutexLock lock(mutex_);
-    const auto known = known_stores_.find(url);
-    if (known != known_stores_.end()) return known->second;
+    const auto found = known_stores_.find(url);
+    if (found != known_stores_.end()) known = found->second;
+  }
+  if (AtHandOnly::is_in_force()) {
+    if (known) return *known;
     MR_RETURN_IF_ERROR(AtHandOnly::may_wait());
   }
-  MR_ASSIGN_OR_RETURN(std::shared_ptr<ObjectStore> other, other_stores_(url));
-  StoreId id(other->describe());
-  cache_.add_store(id, std::move(other));
+  Result<std::shared_ptr<ObjectStore>> other = other_stores_(url);
+  // What is cached of one that is away, as of a disk that is not mounted just now, can be read.
+  if (!other && known) return *known;
+  if (!other) return failure(std::move(other).error());
+  StoreId id((*other)->describe());
+  cache_.add_store(id, *std::move(other));
   MutexLock lock(mutex_);
   known_stores_.emplace(url, id);
   return id;

@@ -149,6 +149,21 @@ TEST_F(UsageTest, ReadersAtATimeAreBoundedToo) {
   EXPECT_EQ(sum_of(rows).reads, 50u);
 }
 
+TEST_F(UsageTest, ReadersBeyondTheLimitCountForWhatIsNamed) {
+  const auto usage = open({.rows_max = 100, .accounts_max = 4, .names_max = 1});
+  usage->account("a@v1", {.principal = "0", .run = ""})->add_read(1);
+  ASSERT_TRUE(usage->save().ok());
+  std::vector<std::shared_ptr<ReadAccount>> held;
+  for (const std::string version : {"b@v1", "c@v1", "d@v1", "e@v1", "a@v1", "a@v1"}) {
+    const std::string reader = std::to_string(held.size());
+    held.push_back(usage->account(version, {.principal = reader, .run = ""}));
+    held.back()->add_read(10);
+  }
+  ASSERT_TRUE(usage->save().ok());
+  EXPECT_THAT(usage->render_prometheus(),
+              HasSubstr("millrace_version_read_bytes_total{version=\"a@v1\"} 21"));
+}
+
 TEST_F(UsageTest, ADamagedLineCostsThatLine) {
   {
     const auto usage = open();
