@@ -90,22 +90,11 @@ Result<MountWatch> watched(const std::string& directory, const std::string& numb
   return watch;
 }
 
-// What mount(8) asks for with "noexec", and for "user" too.
-Status make_noexec(Session& session, const std::string& directory, const std::string& number) {
-  if (::geteuid() != 0) {
-    session.note("programs on the mount can be run: only root can mount with noexec");
-    return {};
-  }
-  const Status status = forbid_execution(directory);
-  if (!status.ok()) static_cast<void>(detach_fuse(number));
-  return status;
-}
-
 // Of what was there already: that is left as it is.
 Status check_execution(const std::string& directory, const std::string& path,
                        const MountOptions& options) {
   const std::optional<ListedMount> there = uppermost_mount(directory);
-  if (::geteuid() != 0 || !there) return {};
+  if (!there) return {};
   const bool is_forbidden = (there->options + ',').find(",noexec,") != std::string::npos;
   if (is_forbidden == !options.allow_execution) return {};
   return {StatusCode::kConflict,
@@ -146,6 +135,7 @@ Result<int> mount(Session& session, const MountFlags& flags) {
                                    {"directory", directory},
                                    {"opening", options.opening},
                                    {"allow_other", options.allow_other},
+                                   {"noexec", !options.allow_execution},
                                    {"unless_mounted", flags.unless_mounted}}));
   const std::string number = mounted.value("device_number", "");
   std::optional<MountWatch> watch;
@@ -154,8 +144,6 @@ Result<int> mount(Session& session, const MountFlags& flags) {
   }
   if (mounted.value("was_there", false)) {
     MR_RETURN_IF_ERROR(check_execution(directory, mounted.value("path", ""), options));
-  } else if (!options.allow_execution) {
-    MR_RETURN_IF_ERROR(make_noexec(session, directory, number));
   }
   if (session.output().json()) {
     MR_RETURN_IF_ERROR(session.output().document(mounted));

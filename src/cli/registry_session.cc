@@ -8,7 +8,7 @@
 namespace millrace::cli {
 namespace {
 
-constexpr Duration kTellDaemonTimeout = std::chrono::seconds(2);
+constexpr Duration kTellDaemonTimeout = std::chrono::seconds(3);
 
 }  // namespace
 

@@ -2,6 +2,7 @@
 
 #include "daemon/control_resources.h"
 #include "daemon/daemon.h"
+#include "objectstore/paused_call.h"
 
 namespace millrace {
 namespace {
@@ -35,11 +36,16 @@ void add_daemon_routes(ControlRoutes& routes, Daemon& daemon) {
                      });
   routes.add(HttpMethod::kGet, "/v1/status",
              [&daemon](const ControlRequest&) -> Result<Json> { return daemon.status(); });
-  routes.add_asking(HttpMethod::kPost, "/v1/datasets/ask_again",
-                    [&daemon](const ControlRequest&) -> Result<Json> {
-                      daemon.ask_again();
-                      return Json{{"asks_again", true}};
-                    });
+  routes.add_waiting(HttpMethod::kPost, "/v1/datasets/ask_again",
+                     [&daemon](const ControlRequest& request, Completion<ControlAnswer> done) {
+                       Gateway& gateway = daemon.gateway();
+                       const Duration believed = daemon.ask_again();
+                       pause_call(gateway.clock(), gateway.control(), request.context,
+                                  gateway.clock().now() + believed,
+                                  [done = std::move(done)](const Status&) mutable {
+                                    done.complete(json_control_answer({{"asks_again", true}}));
+                                  });
+                     });
   routes.add(HttpMethod::kPost, "/v1/stop", [&daemon](const ControlRequest&) -> Result<Json> {
     daemon.request_stop();
     return Json{{"stopping", true}, {"pid", ::getpid()}};

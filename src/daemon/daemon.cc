@@ -105,10 +105,12 @@ void Daemon::stop(TimePoint deadline) {
   log_info("stopped");
 }
 
-void Daemon::ask_again() {
+Duration Daemon::ask_again() {
   gateway_->datasets().ask_again();
+  Duration longest{};
   for (const auto& front_end : front_ends_)
-    front_end->expire_names();
+    longest = std::max(longest, front_end->believed_for());
+  return longest;
 }
 
 Json Daemon::status() {

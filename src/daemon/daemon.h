@@ -47,9 +47,9 @@ class Daemon {
   StoreWatch::State store_state() const { return store_watch_->state(); }
   // Of GET /v1/status.
   Json status();
-  // Something was changed in the registry: what is shown of it is asked again. May wait for
-  // requests under way.
-  void ask_again();
+  // Something was changed in the registry: it is asked again for what is shown of it. Returns for
+  // how long clients on this machine may go on with what they were told.
+  Duration ask_again();
   void request_stop() const { on_stop_request_(); }
 
  private:

@@ -28,9 +28,8 @@ class FrontEnd {
   // Takes no more requests, and lets those under way end until the deadline. Also called when
   // start() failed, or was not called because another front end failed.
   virtual void stop(TimePoint deadline) = 0;
-  // Something was changed in the registry: clients that can be told are to ask again for what they
-  // were shown of it. May wait for requests under way.
-  virtual void expire_names() {}
+  // For how long clients on this machine may go on with what they were told of the registry.
+  virtual Duration believed_for() { return Duration::zero(); }
   // What it serves, for people and dashboards: an object.
   virtual Json status() = 0;
 };

@@ -69,7 +69,15 @@ void FuseFrontEnd::stop(TimePoint deadline) {
   if (mounts_) mounts_->stop(deadline);
 }
 
-void FuseFrontEnd::expire_names() { mounts_->expire_names(gateway_->datasets().shown_names()); }
+// The kernel could be told to forget names instead (FUSE_NOTIFY_INVAL_ENTRY). But that waits, where
+// not even SIGKILL ends it, for the lock of the directory, which whoever just looks something up
+// there holds until we have answered: others could not begin to look things up meanwhile, and a
+// daemon that is killed then would neither go nor be replaced.
+Duration FuseFrontEnd::believed_for() {
+  // The kernel counts in ticks, and an answer of before may just be on its way to it.
+  constexpr Duration kTicks = std::chrono::milliseconds(50);
+  return mounts_ && mounts_->any_changes() ? kNameLifetime + kTicks : Duration::zero();
+}
 
 Json FuseFrontEnd::status() { return {{"mounts", mounts_->list().size()}}; }
 
@@ -87,6 +95,7 @@ Result<Json> FuseFrontEnd::mount(const ControlRequest& request) {
   const std::string source = body.text("source").value_or("");
   plan.directory = body.text("directory").value_or("");
   plan.allow_other = body.flag("allow_other");
+  plan.noexec = body.flag("noexec");
   plan.unless_mounted = body.flag("unless_mounted");
   const std::string opening = body.text("opening").value_or("auto");
   MR_RETURN_IF_ERROR(body.status());

@@ -25,7 +25,7 @@ class FuseFrontEnd final : public FrontEnd {
   void add_routes(ControlRoutes& routes) override;
   Status start(Gateway& gateway) override;
   void stop(TimePoint deadline) override;
-  void expire_names() override;
+  Duration believed_for() override;
   Json status() override;
 
  private:

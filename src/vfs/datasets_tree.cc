@@ -59,29 +59,11 @@ DatasetsTree::DatasetsTree(const Registry& registry, VersionTrees& versions, Clo
   nodes_.emplace(datasets_node(), Directory{""});
 }
 
-const std::string& DatasetsTree::path_of(const Node& node) {
-  return std::visit([](const auto& kind) -> const std::string& { return kind.path; }, node);
-}
-
 // ---- What the registry says
 
 void DatasetsTree::ask_again() {
   datasets_.age_all();
   names_.age_all();
-}
-
-std::vector<DatasetsTree::ShownName> DatasetsTree::shown_names() {
-  std::vector<ShownName> shown;
-  const auto add_path = [&shown](const std::string& path) {
-    if (path.empty()) return;
-    shown.push_back({number_of(parent_path(path)), path.substr(path.rfind('/') + 1)});
-  };
-  for (const NumberedTree& tree : versions_.known())
-    add_path(path_below(tree.ref.dataset.text(), tree.ref.version.text()));
-  MutexLock lock(mutex_);
-  for (const auto& [number, node] : nodes_)
-    add_path(path_of(node));
-  return shown;
 }
 
 Result<std::vector<DatasetName>> DatasetsTree::datasets(const RequestContext& context,
@@ -131,6 +113,9 @@ Result<std::vector<std::string>> DatasetsTree::components(const RequestContext& 
 // ---- Nodes
 
 Result<NodeAttributes> DatasetsTree::add(Node node) {
+  const auto path_of = [](const Node& any) -> const std::string& {
+    return std::visit([](const auto& kind) -> const std::string& { return kind.path; }, any);
+  };
   const NodeAttributes attributes = attributes_of(node);
   MutexLock lock(mutex_);
   const auto [known, is_new] = nodes_.try_emplace(attributes.number, node);

@@ -44,13 +44,6 @@ class DatasetsTree final : public Tree {
   // Something was changed in the registry: it is asked again at the next occasion.
   void ask_again();
 
-  // What may have been shown of the registry, and may be gone or something else by now.
-  struct ShownName {
-    NodeNumber directory;
-    std::string name;
-  };
-  std::vector<ShownName> shown_names() MR_EXCLUDES(mutex_);
-
   // Looks through the registry for a version to which another gateway may have given this number.
   // kNotFound when there is none, or when the number is another's here.
   Status find_version(const RequestContext& context, TreeNumber number, std::uint32_t check);
@@ -69,7 +62,6 @@ class DatasetsTree final : public Tree {
     std::string target;
   };
   using Node = std::variant<Directory, Alias>;
-  static const std::string& path_of(const Node& node);
   struct Child {
     std::string name;
     std::variant<Node, VersionEntry> what;

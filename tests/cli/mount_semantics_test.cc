@@ -65,7 +65,7 @@ class MountSemanticsTest : public MountTest {
   }
 };
 
-TEST_F(MountSemanticsTest, S2AliasesMoveAtOnce) {
+TEST_F(MountSemanticsTest, S2AliasesHaveMovedWhenTheCommandReturns) {
   succeed("millrace publish tree a@v2; millrace alias set a@current v1");
   mount_tree();
   EXPECT_EQ(std::filesystem::read_symlink(path("mnt/datasets/a/current")), "v1");
@@ -76,7 +76,8 @@ TEST_F(MountSemanticsTest, S2AliasesMoveAtOnce) {
 }
 
 TEST_F(MountSemanticsTest, S2AliasesThatOthersMoveAreSeenWithinFiveSeconds) {
-  succeed("millrace publish tree a@v2; millrace alias set a@current v1; millrace alias set a@old v1");
+  succeed(
+      "millrace publish tree a@v2; millrace alias set a@current v1; millrace alias set a@old v1");
   mount_tree();
   EXPECT_EQ(std::filesystem::read_symlink(path("mnt/datasets/a/current")), "v1");
   EXPECT_TRUE(exists("mnt/datasets/a/old/empty"));
@@ -90,14 +91,14 @@ TEST_F(MountSemanticsTest, S2AliasesThatOthersMoveAreSeenWithinFiveSeconds) {
   EXPECT_TRUE(becomes([this] { return !exists("mnt/datasets/a/old"); }, kFiveSeconds));
 }
 
-TEST_F(MountSemanticsTest, S3VersionsComeAndGoAtOnce) {
+TEST_F(MountSemanticsTest, S3VersionsHaveComeAndGoneWhenTheCommandReturns) {
   mount_tree();
   EXPECT_FALSE(exists("mnt/datasets/a/v2"));
   const File file = File::open(path("mnt/datasets/a/v1/large.bin"), O_RDONLY).value();
   succeed("millrace publish tree a@v2");
-  EXPECT_TRUE(exists("mnt/datasets/a/v2/empty")) << "at once, on the machine of the command";
+  EXPECT_TRUE(exists("mnt/datasets/a/v2/empty"));
   succeed("millrace version rm --yes a@v1");
-  EXPECT_FALSE(exists("mnt/datasets/a/v1")) << "likewise";
+  EXPECT_FALSE(exists("mnt/datasets/a/v1"));
   EXPECT_TRUE(bytes_at(file, 0, 5'000'000) == read("tree/large.bin")) << "read on, and not cached";
 }
 

@@ -37,11 +37,6 @@ struct FuseView {
   std::uint32_t gid = 0;
 };
 
-// The kernel calls the root of every mount 1.
-inline std::uint64_t fuse_kernel_number(NodeNumber root, NodeNumber node) {
-  return node == root ? FUSE_ROOT_ID : node.value();
-}
-
 // What a connection is made with. The referred-to outlive it.
 struct FuseParts {
   Tree& tree;
@@ -63,8 +58,9 @@ struct FuseConnection {
         replies(with.late_answers),
         files(with.tree, device, std::move(table), shown.opening == FuseOpening::kPassthrough) {}
 
+  // The kernel calls the root of every mount 1.
   std::uint64_t kernel_number(NodeNumber node) const {
-    return fuse_kernel_number(view.root, node);
+    return node == view.root ? FUSE_ROOT_ID : node.value();
   }
   NodeNumber node(std::uint64_t kernel_number) const {
     return kernel_number == FUSE_ROOT_ID ? view.root : NodeNumber(kernel_number);

@@ -84,25 +84,6 @@ Status FuseDevice::resend() const {
   return file_error(errno, "ask for unanswered requests on", device_.path());
 }
 
-void FuseDevice::expire_name(std::uint64_t directory, const std::string& name) const {
-  fuse_notify_inval_entry_out what{};
-  what.parent = directory;
-  what.namelen = static_cast<std::uint32_t>(name.size());
-  // Kernels before 6.2 forget the name at once, and what they know below it. That is as true.
-  what.flags = FUSE_EXPIRE_ONLY;
-  fuse_out_header header{};
-  header.len = static_cast<std::uint32_t>(sizeof(header) + sizeof(what) + name.size() + 1);
-  header.error = FUSE_NOTIFY_INVAL_ENTRY;
-  const std::array<iovec, 3> parts = {
-      vector_of(fuse_bytes_of(header)), vector_of(fuse_bytes_of(what)),
-      vector_of(std::as_bytes(std::span(name.c_str(), name.size() + 1)))};
-  if (::writev(device_.descriptor(), parts.data(), parts.size()) >= 0) return;
-  // ENOENT: it knows no such name. ENODEV: unmounted.
-  if (errno == ENOENT || errno == ENODEV) return;
-  log_warn("the kernel goes on with what it was told of a name, for a second",
-           {{"name", name}, {"error", file_error(errno, "write to", device_.path()).message()}});
-}
-
 Result<std::int32_t> FuseDevice::open_backing(int descriptor) const {
   fuse_kernel::BackingMap map{.fd = descriptor};
   const int id = ::ioctl(device_.descriptor(), fuse_kernel::kBackingOpen, &map);

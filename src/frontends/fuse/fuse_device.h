@@ -43,11 +43,6 @@ class FuseDevice {
   // Has the kernel send again what nobody answered. kUnsupported before Linux 6.9.
   Status resend() const;
 
-  // Has the kernel ask again for a name of a directory, by its own numbers, before it believes what
-  // it was told. Waits for what it is just asking about that directory: not for a thread that
-  // takes requests. Nothing where it does not know the name, or the mount has ended.
-  void expire_name(std::uint64_t directory, const std::string& name) const;
-
   // Lets the kernel read a file by itself. kPermissionDenied without CAP_SYS_ADMIN;
   // kResourceExhausted when it may work another time.
   Result<std::int32_t> open_backing(int descriptor) const;

@@ -22,7 +22,6 @@ namespace millrace {
 namespace {
 
 constexpr int kReadAheadKib = 1024;
-constexpr unsigned long kMountFlags = MS_RDONLY | MS_NOSUID | MS_NODEV;
 
 Status no_device(int error) {
   if (error == ENOENT || error == ENXIO || error == ENODEV) {
@@ -87,6 +86,19 @@ Result<std::string> number_of(int descriptor, const std::string& path) {
   return fmt::format("{}:{}", found.stx_dev_major, found.stx_dev_minor);
 }
 
+// Of what was just mounted there. Where it cannot be told, as of a directory that was moved in that
+// moment, nobody will serve it: it goes again.
+Result<std::string> number_of_mounted(const std::string& directory) {
+  Result<std::string> number = number_of(AT_FDCWD, directory);
+  if (number) return number;
+  if (::geteuid() == 0) {
+    ::umount2(directory.c_str(), UMOUNT_NOFOLLOW | MNT_DETACH);
+  } else {
+    static_cast<void>(fusermount_unmount(directory, true));
+  }
+  return number;
+}
+
 Status check_directory(const std::string& directory) {
   struct stat found{};
   if (::stat(directory.c_str(), &found) != 0) return file_error(errno, "mount on", directory);
@@ -116,7 +128,7 @@ Status cannot_mount(int error, const std::string& directory) {
 
 // The file system of `device`, by what fsopen(2) gave. The error is the number of the first call
 // that failed.
-std::expected<File, int> configured(int file_system, const std::string& source, int device) {
+std::expected<File, int> configured(int file_system, const FuseMountRequest& request, int device) {
   // What the kernel takes; it is only shown to people.
   constexpr std::size_t kSourceBytesMax = 255;
   int error = 0;
@@ -126,7 +138,7 @@ std::expected<File, int> configured(int file_system, const std::string& source, 
   const auto set = [&](const char* name, const std::string& value) {
     configure(FSCONFIG_SET_STRING, name, value.c_str());
   };
-  set("source", source.substr(0, kSourceBytesMax));
+  set("source", request.source.substr(0, kSourceBytesMax));
   set("subtype", kMountSubtype);
   set("fd", std::to_string(device));
   set("rootmode", "40000");
@@ -136,8 +148,9 @@ std::expected<File, int> configured(int file_system, const std::string& source, 
     configure(FSCONFIG_SET_FLAG, flag);
   configure(FSCONFIG_CMD_CREATE, nullptr);
   if (error != 0) return std::unexpected(error);
-  const int made = ::fsmount(file_system, FSMOUNT_CLOEXEC,
-                             MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+  unsigned attributes = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+  if (request.noexec) attributes |= MOUNT_ATTR_NOEXEC;
+  const int made = ::fsmount(file_system, FSMOUNT_CLOEXEC, attributes);
   if (made < 0) return std::unexpected(errno);
   return File::adopt(made, "file system");
 }
@@ -147,7 +160,9 @@ Status mount_at_once(const FuseMountRequest& request, int device) {
   const std::string options =
       fmt::format("fd={},rootmode=40000,user_id={},group_id={},default_permissions,allow_other",
                   device, ::geteuid(), ::getegid());
-  if (::mount(request.source.c_str(), request.directory.c_str(), kMountKind, kMountFlags,
+  unsigned long flags = MS_RDONLY | MS_NOSUID | MS_NODEV;
+  if (request.noexec) flags |= MS_NOEXEC;
+  if (::mount(request.source.c_str(), request.directory.c_str(), kMountKind, flags,
               options.c_str()) == 0) {
     return {};
   }
@@ -162,11 +177,11 @@ Result<MadeFuse> make_as_root(const FuseMountRequest& request) {
   const int opened = ::fsopen("fuse", FSOPEN_CLOEXEC);
   if (opened < 0) {
     MR_RETURN_IF_ERROR(mount_at_once(request, device));
-    MR_ASSIGN_OR_RETURN(made.number, number_of(AT_FDCWD, request.directory));
+    MR_ASSIGN_OR_RETURN(made.number, number_of_mounted(request.directory));
     return made;
   }
   const File context = File::adopt(opened, "fuse");
-  auto unplaced = configured(opened, request.source, device);
+  auto unplaced = configured(opened, request, device);
   if (!unplaced) return failure(cannot_mount(unplaced.error(), request.directory));
   made.unplaced = *std::move(unplaced);
   MR_ASSIGN_OR_RETURN(made.number, number_of(made.unplaced.descriptor(), ""));
@@ -178,11 +193,12 @@ Result<MadeFuse> make_by_fusermount(const FuseMountRequest& request) {
   MadeFuse made;
   MR_ASSIGN_OR_RETURN(
       made.device,
-      fusermount(request.directory,
-                 fmt::format("ro,nosuid,nodev,default_permissions,fsname={},subtype={}{}",
-                             escaped(request.source), kMountSubtype,
-                             request.allow_other ? ",allow_other" : "")));
-  MR_ASSIGN_OR_RETURN(made.number, number_of(AT_FDCWD, request.directory));
+      fusermount(
+          request.directory,
+          fmt::format("ro,nosuid,nodev,default_permissions,fsname={},subtype={}{}{}",
+                      escaped(request.source), kMountSubtype,
+                      request.allow_other ? ",allow_other" : "", request.noexec ? ",noexec" : "")));
+  MR_ASSIGN_OR_RETURN(made.number, number_of_mounted(request.directory));
   return made;
 }
 
@@ -246,14 +262,6 @@ Status mount_in_use(const std::string& directory) {
 
 Status nothing_mounted(const std::string& directory) {
   return {StatusCode::kNotFound, fmt::format("nothing is mounted on '{}'", directory)};
-}
-
-Status forbid_execution(const std::string& directory) {
-  if (::mount(nullptr, directory.c_str(), nullptr, MS_REMOUNT | MS_BIND | kMountFlags | MS_NOEXEC,
-              nullptr) == 0) {
-    return {};
-  }
-  return file_error(errno, "forbid execution on", directory);
 }
 
 void raise_readahead(const std::string& number) {

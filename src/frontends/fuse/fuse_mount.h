@@ -14,6 +14,7 @@ struct FuseMountRequest {
   std::string directory;  // Absolute.
   // Other users may look, as far as modes let them. Root's mounts always do it.
   bool allow_other = false;
+  bool noexec = false;
 };
 
 struct MadeFuse {
@@ -52,10 +53,6 @@ Status detach_fuse(std::string_view number);
 // What it says then.
 Status mount_in_use(const std::string& directory);
 Status nothing_mounted(const std::string& directory);
-
-// Nothing on the mount can be run as a program any more. Only root may; kPermissionDenied for
-// others.
-Status forbid_execution(const std::string& directory);
 
 // Lets the kernel read ahead as far as a request may be long, on a file system. Only root may;
 // otherwise reads come in pieces of 128 KiB, which costs some speed and nothing else.

@@ -1,6 +1,5 @@
 #include "frontends/fuse/fuse_mounts.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -201,31 +200,35 @@ Result<FuseMountInfo> FuseMounts::mount(const RequestContext& context, const Fus
   MR_RETURN_IF_ERROR(ensure_keeper());
   Result<MadeFuse> made = make_fuse({.source = "millrace:" + plan.path,
                                      .directory = plan.directory,
-                                     .allow_other = plan.allow_other});
+                                     .allow_other = plan.allow_other,
+                                     .noexec = plan.noexec});
   if (!made) {
     leave_keeper();
     return failure(std::move(made).error());
   }
   const std::string number = made->number;
-  const auto give_up = [&](Status why) {
-    static_cast<void>(detach_fuse(number));
-    let_go(number);
-    leave_keeper();
-    return failure(std::move(why));
-  };
   Status kept = keep(number, facts_text(plan, view), made->device.descriptor(), opens.descriptor());
-  if (!kept.ok()) return give_up(std::move(kept));
+  if (!kept.ok()) return failure(give_up(number, std::move(kept)));
   // One that has the number has just ended, and is in the way here and at the keeper no more.
   detach(number);
   if (Status placed = place_fuse(*made, plan.directory); !placed.ok()) {
-    return give_up(std::move(placed));
+    return failure(give_up(number, std::move(placed)));
   }
   Mount mount{plan, session(std::move(made->device), std::move(opens), view), true};
-  if (Status started = mount.session->start(); !started.ok()) return give_up(std::move(started));
+  if (Status started = mount.session->start(); !started.ok()) {
+    return failure(give_up(number, std::move(started)));
+  }
   raise_readahead(number);
   const auto [place, is_new] = mounts_.emplace(number, std::move(mount));
   log_info("mounted", {{"path", plan.path}, {"directory", plan.directory}});
   return info(number, place->second);
+}
+
+Status FuseMounts::give_up(const std::string& number, Status why) {
+  static_cast<void>(detach_fuse(number));
+  let_go(number);
+  leave_keeper();
+  return why;
 }
 
 Status FuseMounts::take_over() {
@@ -367,28 +370,11 @@ std::vector<FuseMountInfo> FuseMounts::list() {
   return all;
 }
 
-void FuseMounts::expire_names(const std::vector<DatasetsTree::ShownName>& names) {
-  struct Told {
-    FuseDevice device;
-    NodeNumber root;
-  };
-  // By descriptors of its own, without the lock: a mount may end while this waits.
-  std::vector<Told> told;
-  {
-    MutexLock lock(mutex_);
-    for (const auto& [number, mount] : mounts_) {
-      const FuseConnection& connection = mount.session->connection();
-      if (connection.view.is_immutable) continue;
-      const int device = ::fcntl(connection.device.descriptor(), F_DUPFD_CLOEXEC, 0);
-      // Where none is to be had, the kernel asks again by itself a moment later.
-      if (device < 0) continue;
-      told.push_back({FuseDevice(File::adopt(device, "/dev/fuse")), connection.view.root});
-    }
-  }
-  for (const auto& [device, root] : told) {
-    for (const auto& [directory, name] : names)
-      device.expire_name(fuse_kernel_number(root, directory), name);
-  }
+bool FuseMounts::any_changes() {
+  MutexLock lock(mutex_);
+  return std::ranges::any_of(mounts_, [](const auto& entry) {
+    return !entry.second.session->connection().view.is_immutable;
+  });
 }
 
 void FuseMounts::stop(TimePoint deadline) {

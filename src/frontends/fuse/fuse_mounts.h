@@ -22,6 +22,7 @@ struct FuseMountPlan {
   // Nothing: by what is mounted. Versions of small files are opened without asking us.
   std::optional<FuseOpening> opening;
   bool allow_other = false;
+  bool noexec = false;  // No program on it can be run.
   // The same that is there already, with the same options, is no conflict.
   bool unless_mounted = false;
 };
@@ -71,10 +72,8 @@ class FuseMounts {
   // containers have, reads on for as long as this process lives.
   Status unmount(const std::string& directory, bool lazy) MR_EXCLUDES(mutex_);
   std::vector<FuseMountInfo> list() MR_EXCLUDES(mutex_);
-
-  // Has the kernel ask again for these names wherever a mount shows them. Waits for what it is just
-  // asking about their directories.
-  void expire_names(const std::vector<DatasetsTree::ShownName>& names) MR_EXCLUDES(mutex_);
+  // Some mount shows more than the inside of a version.
+  bool any_changes() MR_EXCLUDES(mutex_);
 
   // Unmounts all; what is in use goes out of sight at once, and its readers get errors.
   void stop(TimePoint deadline) MR_EXCLUDES(mutex_);
@@ -101,6 +100,8 @@ class FuseMounts {
   void watch() MR_EXCLUDES(mutex_);
   // Has the watching thread look again.
   void wake() const;
+  // Of a mount that cannot be served after all. Returns why.
+  Status give_up(const std::string& number, Status why) MR_REQUIRES(mutex_);
   Status resume(KeptMount kept) MR_REQUIRES(mutex_);
   // Drops what was unmounted by others.
   void drop_ended() MR_REQUIRES(mutex_);
