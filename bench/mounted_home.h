@@ -29,13 +29,13 @@ class MountedHome {
   const std::string& root() const { return root_; }
   std::string mount_point() const { return root_ + "/mnt"; }
 
+  pid_t daemon() const;
   // Of the daemon since it started.
   double cpu_s() const;
   double rss_mib_max() const;
 
  private:
   MountedHome(std::string root, std::string store, std::string environment);
-  pid_t daemon() const;
   bool run(const std::string& arguments, const std::string& output) const;
 
   const std::string root_;

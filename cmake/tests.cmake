@@ -30,6 +30,10 @@ function(millrace_test name label libraries)
     # Each starts Ceph: two clusters and a sanitizer at once starve on two cores.
     set_tests_properties(${name} PROPERTIES RESOURCE_LOCK ceph)
   endif()
+  if(DEFINED ENV{CI})
+    # There everything is installed, and it runs as root: nobody would see what is skipped.
+    set_tests_properties(${name} PROPERTIES FAIL_REGULAR_EXPRESSION "\\[  SKIPPED \\]")
+  endif()
   if(label STREQUAL "torture")
     set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)  # They want the machine to themselves.
   endif()
