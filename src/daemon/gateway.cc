@@ -21,6 +21,8 @@ constexpr std::size_t kWorkThreads = 32;
 constexpr std::size_t kLateAnswerThreads = 4;
 constexpr std::size_t kControlThreads = 4;
 constexpr std::size_t kLongRequestThreads = 4;
+// So that one whose version cannot be had just now holds up no other.
+constexpr std::size_t kPreloadStartThreads = 4;
 constexpr std::size_t kBucketThreads = 8;
 // Ask again for what lists and names have old answers to: while the store hangs, each waits for it.
 constexpr std::size_t kRefreshThreads = 4;
@@ -94,7 +96,7 @@ Gateway::Gateway(Application& application, std::shared_ptr<ObjectStore> store)
       control_({.name = "control", .threads = kControlThreads}),
       saves_({.name = "saves"}),
       long_requests_({.name = "long_requests", .threads = kLongRequestThreads}),
-      preload_starts_({.name = "preload_start"}),
+      preload_starts_({.name = "preload_start", .threads = kPreloadStartThreads}),
       bucket_requests_({.name = "buckets", .threads = kBucketThreads}),
       refreshes_({.name = "refresh", .threads = kRefreshThreads}),
       bucket_refreshes_({.name = "bucket_refresh", .threads = kBucketThreads}),
