@@ -16,13 +16,13 @@
 namespace millrace::cli {
 namespace {
 
-constexpr std::size_t kPieceBytes = kMiB;
+constexpr std::size_t kLogPieceBytes = kMiB;
 
 // What is behind `begin` in the log and not in `kept` yet, to the end, wherever that is by then:
 // more may be written all the while. `kept` grows to `bytes_max` at most, should that be faster
 // than this is.
 Status copy_end(const File& log, std::uint64_t begin, std::uint64_t bytes_max, const File& kept) {
-  std::vector<std::byte> piece(kPieceBytes);
+  std::vector<std::byte> piece(kLogPieceBytes);
   MR_ASSIGN_OR_RETURN(std::uint64_t copied, kept.size());
   while (copied < bytes_max) {
     MR_ASSIGN_OR_RETURN(const std::size_t length, log.read_at(begin + copied, piece));
