@@ -73,6 +73,7 @@ Json run_document(const RunEntry& entry, WallTime now) {
     observed.push_back({{"version", read.version},
                         {"read_bytes", read.read_bytes},
                         {"reads", read.reads},
+                        {"fetches", read.fetches},
                         {"fetched_bytes", read.fetched_bytes},
                         {"handed_out_files", read.handed_out_files}});
   }

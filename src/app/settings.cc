@@ -125,6 +125,11 @@ std::string settings_document() {
       "says; for a user without a home it is `/tmp/millrace-UID`, which must be the user's own\n"
       "and 0700.\n"
       "\n"
+      "Two variables are no settings: `MILLRACE_RUN` names the run whose reads are counted, and\n"
+      "`MILLRACE_KEEPER_WAIT` (60s), where a daemon is started, how long the mounts of a killed "
+      "one\n"
+      "wait for the next.\n"
+      "\n"
       "| name | flag | variable | default | meaning |\n"
       "|---|---|---|---|---|\n";
   for (const SettingSpec& spec : all_settings()) {

@@ -10,7 +10,7 @@ namespace millrace {
 class FetchAccount {
  public:
   virtual ~FetchAccount() = default;
-  // The store has delivered so many bytes because of a request with this account.
+  // The store has answered a request, with so many bytes, because of one with this account.
   virtual void add_fetched(std::uint64_t bytes) = 0;
 };
 

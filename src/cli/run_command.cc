@@ -93,6 +93,7 @@ RunObservation observe_run(Session& session, const RequestContext& context, cons
     observed.reads.push_back({.version = text_cell(row, "version"),
                               .read_bytes = number_of(row, "read_bytes"),
                               .reads = number_of(row, "reads"),
+                              .fetches = number_of(row, "fetches"),
                               .fetched_bytes = number_of(row, "fetched_bytes"),
                               .handed_out_files = number_of(row, "handed_out_files")});
   }

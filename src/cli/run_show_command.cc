@@ -39,10 +39,11 @@ Result<int> show_run(Session& session, const std::string& text) {
                                          record_digest(use.content_digest))});
   }
   for (const RunRead& read : run.observed.reads) {
-    rows.push_back({"read:", fmt::format("{} of {} in {} reads, {} of it from the store; {} whole "
-                                         "files were handed out",
+    rows.push_back({"read:", fmt::format("{} of {} in {} reads, {} of it from the store in {} "
+                                         "requests; {} whole files were handed out",
                                          format_size(read.read_bytes), read.version, read.reads,
-                                         format_size(read.fetched_bytes), read.handed_out_files)});
+                                         format_size(read.fetched_bytes), read.fetches,
+                                         read.handed_out_files)});
   }
   for (const RunFailure& failed : run.observed.failures) {
     rows.push_back(

@@ -30,15 +30,15 @@ Result<int> show_usage(Session& session, const std::string& by) {
     for (const std::string& name : head)
       cells.push_back(text_cell(row, name.c_str()));
     cells.insert(cells.end(), {size_cell(row, "read_bytes"), count_cell(row, "reads"),
-                               size_cell(row, "fetched_bytes"), count_cell(row, "handed_out_files"),
-                               text_cell(row, "last")});
+                               size_cell(row, "fetched_bytes"), count_cell(row, "fetches"),
+                               count_cell(row, "handed_out_files"), text_cell(row, "last")});
   }
   if (rows.empty()) return 0;
   for (std::string& name : head) {
     for (char& c : name)
       c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   }
-  head.insert(head.end(), {"READ", "READS", "FROM STORE", "WHOLE FILES", "LAST"});
+  head.insert(head.end(), {"READ", "READS", "FROM STORE", "REQUESTS", "WHOLE FILES", "LAST"});
   rows.insert(rows.begin(), std::move(head));
   MR_RETURN_IF_ERROR(print_table(session.output(), rows));
   return 0;

@@ -14,6 +14,7 @@ Json usage_document(const UsageRow& row) {
           {"run", row.key.run},
           {"read_bytes", row.counts.read_bytes},
           {"reads", row.counts.reads},
+          {"fetches", row.counts.fetches},
           {"fetched_bytes", row.counts.fetched_bytes},
           {"handed_out_files", row.counts.handed_out_files},
           {"handed_out_bytes", row.counts.handed_out_bytes},

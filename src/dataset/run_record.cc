@@ -111,6 +111,7 @@ nlohmann::json run_end_payload(const RunEnd& end) {
     reads.push_back({{"version", read.version},
                      {"read_bytes", read.read_bytes},
                      {"reads", read.reads},
+                     {"fetches", read.fetches},
                      {"fetched_bytes", read.fetched_bytes},
                      {"handed_out_files", read.handed_out_files}});
   }
@@ -138,6 +139,8 @@ Result<RunEnd> read_run_end_payload(const LogRecord& record) {
       end.observed.reads.push_back({.version = read.text("version"),
                                     .read_bytes = read.number("read_bytes"),
                                     .reads = read.number("reads"),
+                                    // Records of before have none.
+                                    .fetches = read.has("fetches") ? read.number("fetches") : 0,
                                     .fetched_bytes = read.number("fetched_bytes"),
                                     .handed_out_files = read.number("handed_out_files")});
     }

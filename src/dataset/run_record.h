@@ -50,7 +50,9 @@ struct RunRead {
   std::string version = {};  // Or a bucket, or what rows that were added up are called.
   std::uint64_t read_bytes = 0;
   std::uint64_t reads = 0;
-  std::uint64_t fetched_bytes = 0;  // From the store, because of it.
+  // Requests to the store because of it, and what those delivered.
+  std::uint64_t fetches = 0;
+  std::uint64_t fetched_bytes = 0;
   std::uint64_t handed_out_files = 0;
 
   bool operator==(const RunRead&) const = default;

@@ -53,9 +53,11 @@ std::string render_series(std::string_view kind, const std::map<std::string, Usa
     std::string_view help;
     std::uint64_t UsageCounts::* value;
   };
-  constexpr std::array<Series, 4> kSeries = {{
+  constexpr std::array<Series, 5> kSeries = {{
       {"read_bytes", "Bytes that readers of a {} were given.", &UsageCounts::read_bytes},
       {"reads", "Reads of a {} that were answered.", &UsageCounts::reads},
+      {"fetches", "Requests that stores answered because a {} was read or preloaded.",
+       &UsageCounts::fetches},
       {"fetched_bytes", "Bytes that stores delivered because a {} was read or preloaded.",
        &UsageCounts::fetched_bytes},
       {"handed_out_files", "Files of a {} that were handed out whole: reads of them are not seen.",
@@ -103,7 +105,10 @@ bool may_fold(const UsageKey& key, const std::set<std::string>& named) {
 // Many threads add to one at a time: counters that do not meet in memory.
 class Usage::Account final : public ReadAccount {
  public:
-  void add_fetched(std::uint64_t bytes) override { fetched_bytes_.add(bytes); }
+  void add_fetched(std::uint64_t bytes) override {
+    fetches_.add();
+    fetched_bytes_.add(bytes);
+  }
   void add_read(std::uint64_t bytes) override {
     reads_.add();
     read_bytes_.add(bytes);
@@ -117,12 +122,14 @@ class Usage::Account final : public ReadAccount {
   UsageCounts take() {
     const UsageCounts now{.read_bytes = read_bytes_.value(),
                           .reads = reads_.value(),
+                          .fetches = fetches_.value(),
                           .fetched_bytes = fetched_bytes_.value(),
                           .handed_out_files = handed_out_files_.value(),
                           .handed_out_bytes = handed_out_bytes_.value()};
     const UsageCounts before = std::exchange(taken_, now);
     return {.read_bytes = now.read_bytes - before.read_bytes,
             .reads = now.reads - before.reads,
+            .fetches = now.fetches - before.fetches,
             .fetched_bytes = now.fetched_bytes - before.fetched_bytes,
             .handed_out_files = now.handed_out_files - before.handed_out_files,
             .handed_out_bytes = now.handed_out_bytes - before.handed_out_bytes};
@@ -131,6 +138,7 @@ class Usage::Account final : public ReadAccount {
  private:
   Counter read_bytes_;
   Counter reads_;
+  Counter fetches_;
   Counter fetched_bytes_;
   Counter handed_out_files_;
   Counter handed_out_bytes_;

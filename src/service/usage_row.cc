@@ -21,6 +21,7 @@ std::string usage_line(const UsageRow& row) {
               {"run", row.key.run},
               {"read_bytes", row.counts.read_bytes},
               {"reads", row.counts.reads},
+              {"fetches", row.counts.fetches},
               {"fetched_bytes", row.counts.fetched_bytes},
               {"handed_out_files", row.counts.handed_out_files},
               {"handed_out_bytes", row.counts.handed_out_bytes},
@@ -43,6 +44,8 @@ Result<UsageRow> parse_usage_line(std::string_view line, const std::string& path
                        .run = fields.text("run")},
                .counts = {.read_bytes = fields.number("read_bytes"),
                           .reads = fields.number("reads"),
+                          // Files of before have none.
+                          .fetches = fields.has("fetches") ? fields.number("fetches") : 0,
                           .fetched_bytes = fields.number("fetched_bytes"),
                           .handed_out_files = fields.number("handed_out_files"),
                           .handed_out_bytes = fields.number("handed_out_bytes")},
@@ -57,6 +60,7 @@ Result<UsageRow> parse_usage_line(std::string_view line, const std::string& path
 UsageCounts& UsageCounts::operator+=(const UsageCounts& other) {
   read_bytes += other.read_bytes;
   reads += other.reads;
+  fetches += other.fetches;
   fetched_bytes += other.fetched_bytes;
   handed_out_files += other.handed_out_files;
   handed_out_bytes += other.handed_out_bytes;

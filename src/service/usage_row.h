@@ -25,7 +25,9 @@ inline constexpr std::string_view kOtherUsage = "(other)";
 struct UsageCounts {
   std::uint64_t read_bytes = 0;
   std::uint64_t reads = 0;
-  // What the store has delivered because of it, read ahead and preloaded bytes included.
+  // Requests to the store because of it, and what those delivered, read ahead and preloaded bytes
+  // included.
+  std::uint64_t fetches = 0;
   std::uint64_t fetched_bytes = 0;
   // Files that were handed to the kernel or another process whole: reads of these are not seen.
   std::uint64_t handed_out_files = 0;

@@ -97,6 +97,7 @@ TEST_F(RunUsage, TheRecordOfARunHasWhatItsProcessesRead) {
   EXPECT_EQ(record["observed"][0]["version"], "a@v1");
   EXPECT_EQ(record["observed"][0]["read_bytes"], (50 + 60) * 700);
   EXPECT_GT(record["observed"][0]["fetched_bytes"], 0);
+  EXPECT_GT(record["observed"][0]["fetches"], 0);
 }
 
 }  // namespace

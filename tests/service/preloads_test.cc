@@ -288,6 +288,7 @@ TEST_F(PreloadsTest, ItsFetchesArePaidByWhoAskedForIt) {
   ASSERT_EQ(rows.size(), 1u);
   EXPECT_EQ(rows[0].key, (UsageKey{"a@v1", "uid:5", "run-1"}));
   EXPECT_EQ(rows[0].counts.fetched_bytes, ready.bytes_total);
+  EXPECT_EQ(rows[0].counts.fetches, world.object_gets().requests);
   EXPECT_EQ(rows[0].counts.reads, 0u);
 }
 

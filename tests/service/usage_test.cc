@@ -85,6 +85,7 @@ TEST_F(UsageTest, CountsByVersionPrincipalAndRun) {
   EXPECT_EQ(rows[0].key, (UsageKey{"a@v1", "uid:1", "r"}));
   EXPECT_EQ(rows[0].counts, (UsageCounts{.read_bytes = 150,
                                          .reads = 2,
+                                         .fetches = 1,
                                          .fetched_bytes = 4096,
                                          .handed_out_files = 1,
                                          .handed_out_bytes = 1000}));
@@ -317,8 +318,10 @@ TEST(UsageOfFilesTest, SixtyFourReadersCauseOneFetchOfEachByte) {
     reader.join();
   const std::vector<UsageRow> rows = world.usage().rows();
   EXPECT_EQ(rows.size(), 4u);
-  EXPECT_EQ(sum_of(rows),
-            (UsageCounts{.read_bytes = 64 * kFileBytes, .reads = 64, .fetched_bytes = kFileBytes}));
+  EXPECT_EQ(sum_of(rows), (UsageCounts{.read_bytes = 64 * kFileBytes,
+                                       .reads = 64,
+                                       .fetches = world.object_gets().requests,
+                                       .fetched_bytes = kFileBytes}));
 }
 
 TEST(UsageOfFilesTest, AReadCountsForWhoReads) {
@@ -366,7 +369,8 @@ TEST(UsageOfFilesTest, ReadsOfABucketCountForWhoReadsAndAreKept) {
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0].key, (UsageKey{"/buckets/train", "uid:1", "r1"}));
   EXPECT_EQ(rows[0].counts,
-            (UsageCounts{.read_bytes = kFileBytes, .reads = 1, .fetched_bytes = kFileBytes}));
+            (UsageCounts{
+                .read_bytes = kFileBytes, .reads = 1, .fetches = 1, .fetched_bytes = kFileBytes}));
   EXPECT_EQ(rows[1].key, (UsageKey{"/buckets/train", "uid:2", ""}));
   EXPECT_EQ(rows[1].counts, (UsageCounts{.read_bytes = 20, .reads = 2}));
 }
