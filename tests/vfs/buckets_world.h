@@ -23,7 +23,8 @@ struct BucketStores {
 // A gateway with one bucket, /buckets/train.
 class BucketsWorld : public BucketStores, public VfsWorld {
  public:
-  explicit BucketsWorld(BucketViewOptions views = {}, FileSystemPolicy policy = {})
+  explicit BucketsWorld(BucketViewOptions views = {.lifetime = kAnswerLifetime},
+                        FileSystemPolicy policy = {})
       : VfsWorld(policy, {{.name = "train", .store = broken, .id = StoreId("memory://train")}},
                  views) {}
 
