@@ -71,6 +71,33 @@ TEST(FuseInit, FilesAreHandedOverOnlyWhereOpensAreTold) {
   EXPECT_EQ(stateless->flags2 & (fuse_kernel::kPassthrough >> 32), 0U);
 }
 
+std::uint64_t agreed_features(const FuseView& view) {
+  const std::string all = init_bytes(45, ~std::uint64_t{0});
+  const auto answer = fuse_init_answer(FuseRequest::parse(view_of(all)).value(), view);
+  return answer->flags | (std::uint64_t{answer->flags2} << 32);
+}
+
+TEST(FuseInit, AsksForWhatMakesReadsAndListingsCheap) {
+  const std::string all = init_bytes(45, ~std::uint64_t{0});
+  const auto answer = fuse_init_answer(FuseRequest::parse(view_of(all)).value(), {});
+  constexpr std::uint32_t kMegabyte = 1024 * 1024;
+  EXPECT_EQ(answer->max_pages * 4096U, kMegabyte);
+  EXPECT_EQ(answer->max_readahead, kMegabyte);
+
+  const std::uint64_t always = FUSE_ASYNC_READ | FUSE_EXPORT_SUPPORT | FUSE_DO_READDIRPLUS |
+                               FUSE_PARALLEL_DIROPS | FUSE_MAX_PAGES | FUSE_INIT_EXT |
+                               FUSE_NO_OPENDIR_SUPPORT | FUSE_NO_OPEN_SUPPORT |
+                               fuse_kernel::kHasResend;
+  // All of what it does without has a price: FUSE_READDIRPLUS_AUTO that files are looked up one by
+  // one, FUSE_ASYNC_DIO that readers cannot be killed, FUSE_AUTO_INVAL_DATA a GETATTR for a read.
+  EXPECT_EQ(agreed_features({.opening = FuseOpening::kStateless}), always);
+  EXPECT_EQ(agreed_features({.opening = FuseOpening::kPassthrough}),
+            always | fuse_kernel::kPassthrough);
+  EXPECT_EQ(agreed_features({.is_immutable = true, .opening = FuseOpening::kStateless}),
+            always | FUSE_CACHE_SYMLINKS)
+      << "links of a version never move, and aliases do";
+}
+
 TEST(FuseInit, RefusesAKernelThatIsTooOld) {
   const std::string old = init_bytes(27, 0);
   const auto answer = fuse_init_answer(FuseRequest::parse(view_of(old)).value(), {});
