@@ -65,6 +65,24 @@ class MountSemanticsTest : public MountTest {
   }
 };
 
+TEST_F(MountSemanticsTest, S1VersionsStayWhatTheyAreWhenACollectionPacksThemAnew) {
+  succeed(
+      "mkdir -p few/d; cp -a tree/d/1?.jpg few/d; millrace publish few a@v2; millrace mount a@v2 "
+      "mnt;"
+      "millrace version rm --yes --retention 0s a@v1");
+  const std::string all = "cd mnt; find . -printf '%p %i %m %s %T@ %y %l\\n' | sort";
+  const std::string before = succeed(all).out;
+  ASSERT_THAT(succeed("millrace version gc").out, HasSubstr("a@v2: repacked"));
+  // As the collection of a day later does it, to which nobody read by the old layout.
+  succeed("rm -r home/.local/share/millrace/store/a/v1/*/packs");
+  succeed("diff -r few mnt");
+  EXPECT_EQ(succeed(all).out, before);
+  // Of which neither the kernel nor the daemon knows anything yet.
+  succeed("millrace umount mnt; millrace stop; millrace mount a@v2 mnt");
+  EXPECT_EQ(succeed(all).out, before);
+  succeed("diff -r few mnt");
+}
+
 TEST_F(MountSemanticsTest, S2AliasesHaveMovedWhenTheCommandReturns) {
   succeed("millrace publish tree a@v2; millrace alias set a@current v1");
   mount_tree();
@@ -196,6 +214,29 @@ TEST_F(MountSemanticsTest, S8WhoReadsACachedFileWhileItIsReplacedComesToItsEnd) 
   struct stat found{};
   EXPECT_EQ(::fstat(file.descriptor(), &found), 0) << std::strerror(errno);
   EXPECT_EQ(found.st_size, 1'000'000);
+}
+
+TEST_F(MountSemanticsTest, S9KeysThatAreNoNamesAreHidden) {
+  millrace::testing::StrictS3Server server;
+  be_known_to_s3();
+  variables_["MILLRACE_BUCKETS"] = "live=s3://test-bucket/live?endpoint=" + server.url();
+  for (const char* key : {"a//b", "./b", "../b", "both", "both/b", "fine"})
+    server.put_object("test-bucket", std::string("live/") + key, "x");
+  server.put_object("test-bucket", "live/" + std::string(256, 'n'), "x");
+  server.put_object("test-bucket", "live/made/", "");
+  server.put_object("test-bucket", "live/odd/", "bytes");
+  succeed("millrace mount mnt");
+  EXPECT_EQ(succeed("cd mnt/buckets/live; find . -printf '%p %y\\n' | sort").out,
+            ". d\n./a d\n./both d\n./both/b f\n./fine f\n./made d\n./odd d\n");
+  EXPECT_EQ(bash("cat $DIR/mnt/buckets/live/fine $DIR/mnt/buckets/live/both/b").out, "xx");
+  const std::string log = read("home/.local/share/millrace/serve.log");
+  std::size_t hidden = 0;
+  const std::string line = "a key cannot be shown as a file";
+  for (std::size_t at = log.find(line); at != std::string::npos; at = log.find(line, at + 1))
+    ++hidden;
+  EXPECT_EQ(hidden, 3U) << "one for each directory: " << log;
+  EXPECT_THAT(log, HasSubstr("key=a// "));
+  EXPECT_THAT(log, HasSubstr("key=odd/ "));
 }
 
 TEST_F(MountSemanticsTest, S10FactsOfBuckets) {
