@@ -1,6 +1,9 @@
 // What becomes of mounts when their daemon, or their keeper, ends or starts in an unlucky way.
 #include <signal.h>
 
+#include <chrono>
+#include <future>
+
 #include <gmock/gmock.h>
 
 #include "tests/cli/mount_world.h"
@@ -25,6 +28,13 @@ class MountKeeperTest : public MountTest {
     return std::make_unique<ChildProcess>(
         command,
         millrace::testing::ChildOptions{.output_file = path("started.log"), .environment = {}});
+  }
+  // Whether the kernel has sent the daemon a read.
+  bool is_asked_to_read() {
+    return bash(
+               "curl -s --unix-socket $DIR/home/.local/share/millrace/millrace.sock "
+               "http://d/metrics | grep '^millrace_fuse_requests_total.*read\"} [1-9]'")
+               .exit_code == 0;
   }
   std::string daemon_log() const { return read("home/.local/share/millrace/serve.log"); }
 };
@@ -109,18 +119,41 @@ TEST_F(MountKeeperTest, AStopThatIsCutShortIsAStop) {
   proxy.set_policy(
       [](const millrace::testing::ProxiedRequest&) { return millrace::testing::Fault::kStall; });
   const auto reader = start("exec cat mnt/large.bin");
-  ASSERT_TRUE(becomes([this] {
-    return bash(
-               "curl -s --unix-socket $DIR/home/.local/share/millrace/millrace.sock "
-               "http://d/metrics | grep '^millrace_fuse_requests_total.*read\"} [1-9]'")
-               .exit_code == 0;
-  }));
+  ASSERT_TRUE(becomes([this] { return is_asked_to_read(); }));
   ::kill(daemon, SIGTERM);
   ASSERT_TRUE(becomes([this] { return !is_mounted() && keepers().empty(); }));
   ASSERT_TRUE(reader->running()) << "the mount and the keeper go first, and then it waits";
   ::kill(daemon, SIGTERM);
   ASSERT_TRUE(becomes([&] { return ::kill(daemon, 0) != 0; }));
   EXPECT_EQ(daemon_pid(), 0) << "nobody starts it again";
+}
+
+TEST_F(MountKeeperTest, AReadThatIsUnderWayAtAStopIsAnswered) {
+  const millrace::testing::StrictS3Server server;
+  FaultProxy proxy(server.url());
+  // Breaks its promise when the test fails, and that ends the waiting too.
+  std::promise<void> store_answers;
+  use_s3(proxy.endpoint());
+  // At the first close of all the kernel asks whether to tell of closes, and then no more.
+  succeed("millrace publish tree a@v1; millrace mount a@v1 mnt; ls -l mnt/d; cat mnt/empty");
+  const int daemon = daemon_pid();
+  ASSERT_GT(daemon, 0);
+  proxy.set_policy(
+      [answers = store_answers.get_future().share()](const millrace::testing::ProxiedRequest&) {
+        answers.wait();
+        return millrace::testing::Fault::kNone;
+      });
+  const auto reader = start("exec cat mnt/d/60.jpg > got");
+  ASSERT_TRUE(becomes([this] { return is_asked_to_read(); }));
+  const auto stopping = start("exec millrace stop");
+  ASSERT_TRUE(becomes([this] { return !is_mounted() && keepers().empty(); }));
+  EXPECT_TRUE(reader->running());
+  EXPECT_TRUE(stopping->running());
+  store_answers.set_value();
+  EXPECT_EQ(reader->wait(std::chrono::seconds(60)), 0) << read("started.log");
+  EXPECT_EQ(stopping->wait(std::chrono::seconds(60)), 0) << read("started.log");
+  EXPECT_TRUE(read("got") == read("tree/d/60.jpg"));
+  EXPECT_TRUE(becomes([&] { return ::kill(daemon, 0) != 0; }));
 }
 
 TEST_F(MountKeeperTest, AMountThatEndsHereIsServedWhereOthersStillSeeIt) {
