@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/daemon/daemon_world.h"
+#include "tests/servers/fault_proxy.h"
 
 namespace millrace {
 namespace {
@@ -159,6 +160,29 @@ TEST(Daemon, NamesTheOneThatHasTheCache) {
   EXPECT_THAT(refused.error().message(), HasSubstr("process " + std::to_string(::getpid())));
   EXPECT_THAT(refused.error().message(), HasSubstr("since 20"));
   EXPECT_THAT(refused.error().message(), HasSubstr(world.settings().socket));
+}
+
+TEST(Daemon, IsNotReadyBeforeItsStoreWasAsked) {
+  // Takes requests, and never answers.
+  auto store = std::make_unique<testing::FaultProxy>("127.0.0.1", 1);
+  store->set_policy([](const testing::ProxiedRequest&) { return testing::Fault::kStall; });
+  DaemonWorld world({{"store", "s3://bucket?endpoint=" + store->endpoint() + "&anonymous=true"},
+                     {"attempts_max", "1"}});
+  // For so long the daemon waits for the answer. Where only asking takes longer, it is done again.
+  constexpr Duration kStillAsked = std::chrono::seconds(5);
+  RawClient::Answer answer;
+  for (int n = 0; n < 10; ++n) {
+    world.stop();
+    const TimePoint begin = system_clock().now();
+    ASSERT_TRUE(world.start().ok());
+    answer = world.get("/readyz");
+    if (system_clock().now() - begin < kStillAsked) break;
+  }
+  EXPECT_EQ(answer.status, 503);
+  EXPECT_EQ(answer.body, "{\"ready\":false,\"store_answers\":false}\n");
+  EXPECT_EQ(world.get("/healthz").status, 200);
+  store.reset();
+  EXPECT_EQ(world.wait_until_ready().body, "{\"ready\":true,\"store_answers\":false}\n");
 }
 
 TEST(Daemon, StartsWithoutItsStoreAndSaysSo) {
