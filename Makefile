@@ -3,6 +3,7 @@
 
 JOBS ?= $(shell nproc)
 ONLY ?=
+SUITES ?= unit program
 SECONDS ?= 30
 
 CONFIGURE = cmake --preset
@@ -36,19 +37,19 @@ test: ## Run all tests, the long suites at small scale; installs what they need
 	$(BUILD) release
 	$(TEST) release
 
-check: lint ## Before a commit: lint, clang build with thread-safety analysis, fast tests
+check: lint ## Before a commit: lint, headers alone, clang build with thread-safety analysis, fast tests
 	@tools/setup test
 	@$(CONFIGURE) clang >/dev/null
+	$(BUILD) clang --target check_headers
 	$(BUILD) clang
-	$(TEST) clang -L unit
+	$(TEST) clang -L "unit|program"
 
-lint: ## Only the static part of check: format, style, layers, headers alone, clang-tidy
+lint: ## Only the static part of check: format, style, layers, clang-tidy
 	@tools/setup build check
 	@$(SOURCES) 2>/dev/null | xargs clang-format-19 --dry-run -Werror
 	@python3 tools/check_style.py
 	@python3 tools/check_layers.py
 	@$(CONFIGURE) lint >/dev/null
-	$(BUILD) lint --target check_headers
 	python3 tools/tidy build/lint $(JOBS)
 
 format: ## Rewrite the C++ sources in our format
@@ -75,13 +76,13 @@ torture: ## Run the long suites at full scale; appends to build/torture/results.
 	MILLRACE_SCALE=full MILLRACE_TORTURE_RESULTS=$(CURDIR)/build/torture/results.jsonl \
 	  $(TEST) release -L torture --timeout 86400
 
-asan: ## Run the unit tests under the address and undefined-behaviour sanitizers
-tsan: ## Run the unit tests under the thread sanitizer
+asan: ## Run the fast tests under the address and undefined-behaviour sanitizers; SUITES=unit fewer
+tsan: ## Run the fast tests under the thread sanitizer; SUITES=unit leaves out the whole program
 asan tsan:
 	@tools/setup build test check
 	@$(CONFIGURE) $@ >/dev/null
-	$(BUILD) $@
-	$(TEST) $@ -L unit
+	$(BUILD) $@ --target $(SUITES:=_tests)
+	$(TEST) $@ -L "$$(echo $(SUITES) | tr ' ' '|')"
 
 dist: build ## Write a relocatable tarball to build/dist
 	tools/dist

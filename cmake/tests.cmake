@@ -1,5 +1,7 @@
-# Tests mirror src/: tests/<layer>/**_test.cc become <layer>_tests (ctest label "unit"), and
-# **_torture_test.cc become <layer>_torture (label "torture"), which scale with MILLRACE_SCALE.
+# Tests mirror src/: tests/<layer>/**_test.cc become <layer>_tests (ctest label "unit", or "program"
+# for those that run the whole program, which take longer), and **_torture_test.cc become
+# <layer>_torture (label "torture"), which scale with MILLRACE_SCALE. The targets unit_tests and
+# program_tests build all of a label.
 # tests/servers_test has a label of its own, "servers": sanitizers skip the tests of our test servers.
 # So has tests/nfs_guest, "guest": an emulated machine that mounts us over NFS takes minutes.
 # Other .cc files of the folder, as contract suites, are linked into both. tests/tools holds Python
@@ -75,14 +77,24 @@ function(millrace_test_folder folder)
       set(label servers)
     elseif(layer STREQUAL "nfs_guest")
       set(label guest)
+    elseif(layer MATCHES "^(abi|cli)$")
+      set(label program)
     endif()
     millrace_test(${layer}_tests ${label} "${libraries}" ${unit})
+    if(TARGET ${label}_tests)
+      add_dependencies(${label}_tests ${layer}_tests)
+    endif()
   endif()
   if(torture)
     millrace_test(${layer}_torture torture "${libraries}" ${torture})
   endif()
 endfunction()
 
+add_custom_target(unit_tests)
+add_custom_target(program_tests)
+if(TARGET millrace)
+  add_dependencies(program_tests millrace)
+endif()
 file(GLOB folders CONFIGURE_DEPENDS LIST_DIRECTORIES true "${CMAKE_SOURCE_DIR}/tests/*")
 foreach(folder IN LISTS folders)
   if(IS_DIRECTORY "${folder}" AND NOT folder MATCHES "/(servers|tools)$")
