@@ -32,6 +32,7 @@ namespace {
 
 constexpr std::uint64_t kFileBytes = kGiB;
 constexpr std::size_t kDirectAlignment = 4096;
+constexpr double kDaemonRssMibMax = 512;
 const std::string kFileName = "object-00000";
 const std::string kOurBucket = "ours";
 const std::string kPeerBucket = "theirs";
@@ -94,7 +95,7 @@ struct Way {
 };
 
 void measure(const std::string& kind, const ReadPattern& pattern, PageCache cache,
-             const std::string& mounted, const std::string& local, const std::vector<Way>& peers,
+             const MountedHome& home, const std::string& local, const std::vector<Way>& peers,
              const BenchOptions& options) {
   const auto contender = [&](const std::string& name, const std::string& path) {
     return Contender{.name = name, .run = [&pattern, cache, &options, path] {
@@ -103,18 +104,23 @@ void measure(const std::string& kind, const ReadPattern& pattern, PageCache cach
   };
   const std::string name =
       fmt::format("mount_{}_{}_{}", kind, pattern.name, page_cache_name(cache));
-  const Contender ours = contender(name, mounted);
+  const Contender ours{.name = name, .run = [&] {
+                         RunFigures figures = read_through(pattern, cache, options.seconds,
+                                                           home.mount_point() + "/" + kFileName);
+                         figures.rss_mib = home.rss_mib_max();
+                         return figures;
+                       }};
   const Unit unit = pattern.count_requests ? requests_unit() : bytes_unit();
   const Comparison with_local = compare(ours, {contender("local file", local)}, options.rounds);
   report(result_of(with_local, name, unit, "the same reads of a local file",
-                   {Goal::Kind::kAtLeast, pattern.goal}),
+                   {Goal::Kind::kAtLeast, pattern.goal}, kDaemonRssMibMax),
          with_local, unit);
   std::vector<Contender> others;
   for (const Way& peer : peers)
     others.push_back(contender(peer.name, peer.path));
   const Comparison with_peers = compare(ours, others, options.rounds);
   report(result_of(with_peers, name + "_peers", unit, "the better of s3fs and rclone mount",
-                   {Goal::Kind::kAtLeast, 1}),
+                   {Goal::Kind::kAtLeast, 1}, kDaemonRssMibMax),
          with_peers, unit);
 }
 
@@ -169,7 +175,7 @@ void run(const BenchOptions& options) {
       for (const ReadPattern& pattern : {ReadPattern{"1m_sequential", kMiB, true, goal, false},
                                          ReadPattern{"128k_random", 128 * kKiB, false, goal, false},
                                          ReadPattern{"4k_random", 4 * kKiB, false, goal, true}}) {
-        measure(kind, pattern, cache, mounted, tree + "/" + kFileName, peers, options);
+        measure(kind, pattern, cache, home, tree + "/" + kFileName, peers, options);
       }
     }
     home.unmount();
