@@ -129,14 +129,15 @@ Result<int> mount(Session& session, const MountFlags& flags) {
   // From here on a signal is how the mount is ended.
   if (flags.foreground) session.interrupt().expect(std::chrono::seconds(20));
   ControlClient client(session);
+  Json body = {{"source", source},
+               {"directory", directory},
+               {"opening", options.opening},
+               {"allow_other", options.allow_other},
+               {"unless_mounted", flags.unless_mounted}};
+  // A daemon of before, which still runs, does not know it.
+  if (!options.allow_execution) body["noexec"] = true;
   MR_ASSIGN_OR_RETURN(const Json mounted,
-                      client.send(session.context(), HttpMethod::kPost, "/v1/mounts",
-                                  {{"source", source},
-                                   {"directory", directory},
-                                   {"opening", options.opening},
-                                   {"allow_other", options.allow_other},
-                                   {"noexec", !options.allow_execution},
-                                   {"unless_mounted", flags.unless_mounted}}));
+                      client.send(session.context(), HttpMethod::kPost, "/v1/mounts", body));
   const std::string number = mounted.value("device_number", "");
   std::optional<MountWatch> watch;
   if (flags.foreground) {
