@@ -55,5 +55,11 @@ struct BackingMap {
 inline constexpr unsigned long kBackingOpen = _IOW(229, 1, BackingMap);
 inline constexpr unsigned long kBackingClose = _IOW(229, 2, std::uint32_t);
 
+// Of files, as linux/fs.h has them, which cannot be included beside sys/mount.h (glibc 2.36). The
+// numbers are made with long, and int is what is passed.
+inline constexpr unsigned long kGetFlags = _IOR('f', 1, long);
+inline constexpr unsigned long kSetFlags = _IOW('f', 2, long);
+inline constexpr int kNoAccessTimes = 0x80;
+
 }  // namespace fuse_kernel
 }  // namespace millrace

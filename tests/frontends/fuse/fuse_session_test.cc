@@ -17,6 +17,7 @@
 
 #include <gtest/gtest.h>
 
+#include "frontends/fuse/fuse_kernel.h"
 #include "tests/dataset/version_world.h"
 #include "tests/frontends/fuse/fuse_world.h"
 
@@ -249,6 +250,28 @@ TEST_F(FuseSessionTest, ACompleteFileIsReadByTheKernelItself) {
   EXPECT_TRUE(mounted("whole.bin") == wanted);
   EXPECT_EQ(world.connection().files.passthrough_opens(), 2U);
   EXPECT_EQ(world.requests(FuseMetricOperation::kRead), reads);
+}
+
+// Where the file system can do without them.
+TEST_F(FuseSessionTest, OfWhatTheKernelReadsItselfNoAccessTimesAreKept) {
+  mount_version(FuseOpening::kPassthrough);
+  EXPECT_TRUE(mounted("whole.bin") == source("whole.bin"));
+  const File held = world.open_handed_over("whole.bin");
+  const auto flags_of = [](const std::string& path) {
+    int flags = 0;
+    const File file = File::open(path, O_RDONLY | O_CREAT).value();
+    return ::ioctl(file.descriptor(), fuse_kernel::kGetFlags, &flags) == 0 ? flags : 0;
+  };
+  const std::string other = world.state.path("other");
+  const File file = File::open(other, O_RDWR | O_CREAT).value();
+  ::ioctl(file.descriptor(), fuse_kernel::kSetFlags, &fuse_kernel::kNoAccessTimes);
+  const int wanted = flags_of(other) & fuse_kernel::kNoAccessTimes;
+  int handed_over = 0;
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(world.state.path("cache"))) {
+    if (entry.path().extension() == ".data") handed_over |= flags_of(entry.path());
+  }
+  EXPECT_EQ(handed_over & fuse_kernel::kNoAccessTimes, wanted);
 }
 
 TEST_F(FuseSessionTest, AFileThatBecomesCompleteWhileItIsOpenStaysWithUsUntilItIsClosed) {
