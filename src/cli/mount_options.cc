@@ -88,9 +88,10 @@ Status apply_mount_options(const std::string& text, MountOptions& options) {
                           option)};
     } else if (!is_for_others(option) && !options.sloppy) {
       return {StatusCode::kInvalidArgument,
-              fmt::format("unknown mount option '{}': there are opening=MODE and allow_other, and "
-                          "in /etc/fstab each setting of docs/config.md",
-                          option)};
+              fmt::format(
+                  "unknown mount option '{}': there are opening=MODE, allow_other and noexec, and "
+                  "in /etc/fstab each setting of docs/config.md",
+                  option)};
     }
   }
   return {};
